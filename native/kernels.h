@@ -1,0 +1,93 @@
+// The hot loops of tnesi as pure functions over arrays that the caller owns.
+//
+// Symbols, shapes and equations are those of Forster & Luecke (2017):
+//   x      N x D    raw input, uint8 or float32, non-negative
+//   scale  N        (A - D) / sum(x), so that y = scale * x + 1 (eq. 5) and sum(y) = A
+//   W      C x D    first-layer weights, a row is a field
+//   log_w  C x Dp   log W, rows padded with zeros to Dp = a multiple of kBlock
+//   base   B x C    sum_d log W_cd plus, in a recurrent network, what the classes say of field c;
+//                   row base_row[n] counts for point n (row 0 for all points where base_row is null)
+//   ids, s N x C'   the fields K^(n) of a point in descending order of I_c, and their activities (eqs. 18-20);
+//                   an id of -1 is an empty place, its activity 0
+//   r      C x Kp   second-layer weights, transposed, K padded with zeros to a multiple of kBlock
+//
+// I_c = sum_d y_d log W_cd = base_c + scale * sum_d x_d log W_cd: blank input costs nothing.
+// Each kernel has a twin in src/tnesi/kernels/reference.py that says the same in NumPy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tnesi {
+
+template <typename T>
+struct Rows {
+    const T* x;
+    const float* scale;
+    std::size_t n, d;
+};
+
+struct Fields {
+    const float* log_w;
+    const float* base;
+    const std::int32_t* base_row;  // or null
+    std::size_t c, d_padded;
+};
+
+struct Activities {
+    std::int32_t* ids;
+    float* s;
+    float* log_sum;  // N, log of the sum over K^(n) of exp I_c
+    std::size_t n, c_prime;
+};
+
+// K^(n) and s from all inputs. IN raw (N x C) = x . log W.  OUT activities.
+void select_top(const float* raw, const float* scale, const Fields& fields, Activities out, int n_threads);
+
+// K^(n) and s from a few fields: point n looks at the fields lists[group[n]] (n_groups x g, -1 = empty) and at
+// those that out.ids names already, so that K^(n) never gets worse.  IN/OUT activities.
+template <typename T>
+void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
+                   std::size_t n_groups, std::size_t g, Activities out, int n_threads);
+
+// For each field the g fields that share most points with it, itself first.  OUT lists (C x g), -1 = empty.
+void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, std::size_t c, std::size_t g,
+                 std::int32_t* lists, int n_threads);
+
+// M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
+// IN activities, weight (N or null), old_w (C x D).  OUT w, log_w, log_w_sum (C), mass (C).
+template <typename T>
+void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+            const float* old_w, float* w, float* log_w, float* log_w_sum, double* mass, std::size_t c,
+            std::size_t d_padded, int n_threads);
+
+// Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch.
+// IN/OUT w, log_w, log_w_sum, w_sum (C, sum_d W_cd).
+template <typename T>
+void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
+                  std::size_t c_prime, float rate, float* w, float* log_w, float* log_w_sum, float* w_sum,
+                  std::size_t c, std::size_t d_padded, int n_threads);
+
+struct ClassLayer {
+    float* r;      // C x Kp; the weights are R_kc = r[c][k] * scale[k]
+    float* scale;  // Kp
+    std::size_t c, k, k_padded;
+};
+
+// One epoch of the top layer on stored activities (eqs. 8, 10): points in the given order, in mini-batches.
+// A point with label >= 0 is clamped; another one gets the hard label argmax t if self_label and
+// BvSB > threshold (strictly), else it teaches nothing.  IN/OUT layer.  OUT taught (N): the label used, or -1.
+void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
+                   const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
+                   std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
+                   std::int32_t* taught);
+
+// A 64-bit hash of each row's values as float32: equal rows have equal hashes, whatever their type.
+template <typename T>
+void row_hashes(const T* x, std::size_t n, std::size_t d, std::uint64_t seed, std::uint64_t* out, int n_threads);
+
+// out[n] = sum_d log(y_nd!)
+template <typename T>
+void log_factorials(const Rows<T>& rows, double* out, int n_threads);
+
+}  // namespace tnesi

@@ -1,0 +1,324 @@
+// One instruction set's table of innermost loops; see lanes.h.
+// TNESI_LANES names the table, TNESI_WIDTH is the vector width in floats.
+// Everything but the table is in an unnamed namespace: no symbol of one build can replace another's.
+#include "lanes.h"
+
+#include <cstring>
+
+#if TNESI_WIDTH > 4
+#include <immintrin.h>
+#endif
+
+namespace tnesi {
+namespace {
+
+constexpr std::size_t kWidth = TNESI_WIDTH;
+typedef float V __attribute__((vector_size(TNESI_WIDTH * 4)));
+typedef std::int32_t VI __attribute__((vector_size(TNESI_WIDTH * 4)));
+typedef float V4 __attribute__((vector_size(16)));
+
+inline V load(const float* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+inline void store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
+inline V all(float x) { return x - V{}; }
+inline V as_float(VI v) {
+    V out;
+    std::memcpy(&out, &v, sizeof out);
+    return out;
+}
+inline VI as_int(V v) {
+    VI out;
+    std::memcpy(&out, &v, sizeof out);
+    return out;
+}
+
+inline float max_lanes(V v) {
+    float top[kWidth];
+    store(top, v);
+    for (std::size_t half = kWidth / 2; half > 0; half /= 2)
+        for (std::size_t i = 0; i < half; ++i) top[i] = top[i] > top[i + half] ? top[i] : top[i + half];
+    return top[0];
+}
+
+// The sums of four vectors at once: far fewer shuffles than four times sum_lanes.
+inline V4 quarter(V v) {
+#if TNESI_WIDTH == 16
+    typedef float V8 __attribute__((vector_size(32)));
+    const V8 h = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                 __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    return __builtin_shufflevector(h, h, 0, 1, 2, 3) + __builtin_shufflevector(h, h, 4, 5, 6, 7);
+#elif TNESI_WIDTH == 8
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+    return v;
+#endif
+}
+// In the same order as sum_four: a product does not depend on how many rows were multiplied together.
+inline float sum_lanes(V v) {
+    const V4 q = quarter(v);
+    return (q[0] + q[1]) + (q[2] + q[3]);
+}
+inline V4 sum_four(V a, V b, V c, V d) {
+    const V4 qa = quarter(a), qb = quarter(b), qc = quarter(c), qd = quarter(d);
+    const V4 ab =
+        __builtin_shufflevector(qa, qb, 0, 4, 2, 6) + __builtin_shufflevector(qa, qb, 1, 5, 3, 7);  // a01 b01 a23 b23
+    const V4 cd = __builtin_shufflevector(qc, qd, 0, 4, 2, 6) + __builtin_shufflevector(qc, qd, 1, 5, 3, 7);
+    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+// log x = e log 2 + log m with m in [sqrt(1/2), sqrt(2)), the logarithm of m by the polynomial of Cephes' logf.
+inline V log_v(V x) {
+    const VI bits = as_int(x) - 0x3f3504f3;
+    const V e = __builtin_convertvector(bits >> 23, V);
+    const V m = as_float((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+    V p = all(7.0376836292e-2f);
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    const V square = m * m;
+    return m + (p * m * square - 0.5f * square) + e * 0.693147180559945f;
+}
+
+// exp x for x <= 0 as 2^n exp r, |r| <= log(2) / 2; below the range of normal numbers it is 0.
+inline V exp_v(V x) {
+    const VI tiny = x < -87.0f;
+    x = tiny ? all(0.0f) : x;
+    const VI n = __builtin_convertvector(x * 1.44269504088896f - 0.5f, VI);
+    const V nf = __builtin_convertvector(n, V);
+    const V r = x - nf * 0.693359375f + nf * 2.12194440e-4f;
+    V p = all(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    const V scaled = (p * r * r + r + 1.0f) * as_float((n + 127) << 23);
+    return tiny ? all(0.0f) : scaled;
+}
+
+// lgamma z for z >= 2: Stirling's series at z + 4.
+inline V lgamma_v(V z) {
+    const V shift = z * (z + 1.0f) * (z + 2.0f) * (z + 3.0f);
+    const V w = z + 4.0f;
+    const V inv = 1.0f / w;
+    const V series = inv * (0.0833333333f - inv * inv * (0.00277777778f - inv * inv * 0.000793650794f));
+    return (w - 0.5f) * log_v(w) - w + 0.918938533f + series - log_v(shift);
+}
+
+// A partial vector is worked on in a buffer: `fill` must be harmless to the operation.
+template <typename F>
+inline void for_lanes(const float* in, std::size_t n, float fill, F&& f) {
+    std::size_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) f(load(in + i), i, kWidth);
+    if (i < n) {
+        float rest[kWidth];
+        for (std::size_t j = 0; j < kWidth; ++j) rest[j] = i + j < n ? in[i + j] : fill;
+        f(load(rest), i, n - i);
+    }
+}
+
+inline void store_part(float* out, V v, std::size_t n) { std::memcpy(out, &v, n * sizeof(float)); }
+
+template <int P, int R>
+inline void dots_tile(const float* points, std::size_t stride, const float* const* rows, const std::int32_t* blocks,
+                      int n_blocks, int n_rows, float* out) {
+    V sum[P][R];
+    for (int p = 0; p < P; ++p)
+        for (int r = 0; r < R; ++r) sum[p][r] = V{};
+    for (int b = 0; b < n_blocks; ++b) {
+        for (std::size_t lane = 0; lane < kBlock; lane += kWidth) {
+            const std::size_t at = static_cast<std::size_t>(blocks[b]) * kBlock + lane;
+            V row[R];
+            for (int r = 0; r < R; ++r) row[r] = load(rows[r] + at);
+            for (int p = 0; p < P; ++p) {
+                const V x = load(points + static_cast<std::size_t>(p) * stride + at);
+                for (int r = 0; r < R; ++r) sum[p][r] += x * row[r];
+            }
+        }
+    }
+    for (int p = 0; p < P; ++p) {
+        if constexpr (R == 4) {
+            const V4 four = sum_four(sum[p][0], sum[p][1], sum[p][2], sum[p][3]);
+            std::memcpy(out + p * n_rows, &four, sizeof four);
+        } else {
+            for (int r = 0; r < R; ++r) out[p * n_rows + r] = sum_lanes(sum[p][r]);
+        }
+    }
+}
+
+template <int P>
+void dots_points(const float* points, std::size_t stride, const float* const* rows, int n_rows,
+                 const std::int32_t* blocks, int n_blocks, float* out) {
+    int r = 0;
+    for (; r + 4 <= n_rows; r += 4) dots_tile<P, 4>(points, stride, rows + r, blocks, n_blocks, n_rows, out + r);
+    for (; r < n_rows; ++r) dots_tile<P, 1>(points, stride, rows + r, blocks, n_blocks, n_rows, out + r);
+}
+
+#if TNESI_WIDTH == 16
+constexpr int kPoints = 6;  // 6 x 4 sums + 4 rows in 32 registers
+#else
+constexpr int kPoints = 3;  // 3 x 4 sums + 4 rows in 16 registers
+#endif
+
+void dots(const float* points, std::size_t stride, int n_points, const float* const* rows, int n_rows,
+          const std::int32_t* blocks, int n_blocks, float* out) {
+    for (int done = 0; done < n_points;) {
+        const int now = n_points - done < kPoints ? n_points - done : kPoints;
+        const float* p = points + static_cast<std::size_t>(done) * stride;
+        float* o = out + static_cast<std::size_t>(done) * static_cast<std::size_t>(n_rows);
+        switch (now) {
+            case 1: dots_points<1>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+            case 2: dots_points<2>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+            case 3: dots_points<3>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+#if TNESI_WIDTH == 16
+            case 4: dots_points<4>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+            case 5: dots_points<5>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+            default: dots_points<6>(p, stride, rows, n_rows, blocks, n_blocks, o); break;
+#endif
+        }
+        done += now;
+    }
+}
+
+double log_all(const float* in, std::size_t n, float* out) {
+    double total = 0.0;
+    for_lanes(in, n, 1.0f, [&](V x, std::size_t i, std::size_t m) {
+        const V y = log_v(x);
+        store_part(out + i, y, m);
+        total += static_cast<double>(sum_lanes(y));
+    });
+    return total;
+}
+
+double log_factorials(const float* x, std::size_t n, float scale) {
+    double total = 0.0;
+    for_lanes(x, n, 0.0f, [&](V v, std::size_t, std::size_t) {
+        bool blank = true;  // y = 1: log 1! = 0, and most of an image is blank
+        for (std::size_t i = 0; i < kWidth; ++i) blank &= v[i] == 0.0f;
+        if (blank) return;
+        const V value = lgamma_v(v * scale + 2.0f);
+        total += static_cast<double>(sum_lanes(v == 0.0f ? all(0.0f) : value));
+    });
+    return total;
+}
+
+float softmax(const float* logits, std::size_t n, float* s) {
+    const float top = logits[0];
+    float total = 0.0f;
+    for_lanes(logits, n, -3.0e38f, [&](V v, std::size_t i, std::size_t m) {
+        const V e = exp_v(v - top);
+        store_part(s + i, e, m);
+        total += sum_lanes(e);
+    });
+    const float inverse = 1.0f / total;
+    for (std::size_t i = 0; i < n; ++i) s[i] *= inverse;
+    float log_total;
+    log_all(&total, 1, &log_total);
+    return top + log_total;
+}
+
+void block_largest(const float* raw, const float* base, float scale, std::size_t n, float* out) {
+    for (std::size_t at = 0; at < n; at += kStep) {
+        const std::size_t m = n - at < kStep ? n - at : kStep;
+        V top = all(-3.0e38f);
+        std::size_t i = at;
+        for (; i + kWidth <= at + m; i += kWidth) {
+            const V v = load(base + i) + load(raw + i) * scale;
+            top = v > top ? v : top;
+        }
+        float best = max_lanes(top);
+        for (; i < at + m; ++i) {
+            const float v = base[i] + raw[i] * scale;
+            best = v > best ? v : best;
+        }
+        *out++ = best;
+    }
+}
+
+// Eight, sixteen bytes to floats; GCC makes a lane-by-lane affair of __builtin_convertvector here.
+inline V load_wide(const std::uint8_t* p) {
+#if TNESI_WIDTH == 16
+    return (V)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif TNESI_WIDTH == 8
+    return (V)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+    return V{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])};
+#endif
+}
+inline V load_wide(const float* p) { return load(p); }
+
+// Sums of a few columns stay in registers over all rows; float sums are short (the caller passes few rows
+// at a time), the long sum is in double.
+template <typename T>
+inline void add_rows(const T* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum) {
+    constexpr std::size_t kSpan = 8 * kWidth;
+    std::size_t at = 0;
+    for (; at + kSpan <= d; at += kSpan) {
+        V part[8] = {};
+        for (std::size_t j = 0; j < n_rows; ++j)
+            for (std::size_t v = 0; v < 8; ++v) part[v] += load_wide(x[j] + at + v * kWidth) * factor[j];
+        for (std::size_t v = 0; v < 8; ++v)
+            for (std::size_t i = 0; i < kWidth; ++i) sum[at + v * kWidth + i] += static_cast<double>(part[v][i]);
+    }
+    for (; at + kWidth <= d; at += kWidth) {
+        V part = {};
+        for (std::size_t j = 0; j < n_rows; ++j) part += load_wide(x[j] + at) * factor[j];
+        for (std::size_t i = 0; i < kWidth; ++i) sum[at + i] += static_cast<double>(part[i]);
+    }
+    for (; at < d; ++at) {
+        float part = 0.0f;
+        for (std::size_t j = 0; j < n_rows; ++j) part += static_cast<float>(x[j][at]) * factor[j];
+        sum[at] += static_cast<double>(part);
+    }
+}
+
+void add_rows_u8(const std::uint8_t* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum) {
+    add_rows(x, factor, n_rows, d, sum);
+}
+void add_rows_f32(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum) {
+    add_rows(x, factor, n_rows, d, sum);
+}
+
+void widen_u8(const std::uint8_t* x, std::size_t n, float* out) {
+    std::size_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) store(out + i, load_wide(x + i));
+    for (; i < n; ++i) out[i] = static_cast<float>(x[i]);
+}
+
+void class_vote(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_padded,
+                float* t) {
+    constexpr std::size_t kAtOnce = 64;
+    float share[kAtOnce];
+    for (std::size_t k = 0; k < k_padded; ++k) t[k] = 0.0f;
+    for (std::size_t at = 0; at < n; at += kAtOnce) {
+        const std::size_t m = n - at < kAtOnce ? n - at : kAtOnce;
+        for (std::size_t i = 0; i < m; ++i) {
+            V total = {};
+            for (std::size_t k = 0; k < k_padded; k += kWidth) total += load(r[at + i] + k) * load(scale + k);
+            share[i] = sum_lanes(total);
+        }
+        for (std::size_t i = 0; i < m; ++i) share[i] = share[i] > 0.0f ? s[at + i] / share[i] : 0.0f;
+        for (std::size_t k = 0; k < k_padded; k += kWidth) {
+            V sum = {};
+            for (std::size_t i = 0; i < m; ++i) sum += load(r[at + i] + k) * share[i];
+            store(t + k, load(t + k) + sum * load(scale + k));
+        }
+    }
+}
+
+}  // namespace
+
+extern const Lanes TNESI_LANES;
+const Lanes TNESI_LANES = {
+    TNESI_NAME, kPoints, dots, log_all, log_factorials, softmax, block_largest, add_rows_u8, add_rows_f32, widen_u8,
+    class_vote};
+
+}  // namespace tnesi

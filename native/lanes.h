@@ -1,0 +1,52 @@
+// The innermost loops, compiled once per instruction set and chosen at run time.
+//
+// lanes.cpp is built several times with different flags; each build fills one table. Nothing else in native/
+// is compiled with wide instructions, so no inline function of the standard library can leak them into code
+// that runs on an older processor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tnesi {
+
+// Rows of log W are padded with zeros to a multiple of this many floats; a "block" is this many columns.
+constexpr std::size_t kBlock = 16;
+
+// Scores that the exact search looks at together.
+constexpr std::size_t kStep = 64;
+
+struct Lanes {
+    const char* name;
+    // How many points `dots` takes at once with the best use of registers.
+    int n_points;
+
+    // out[p * n_rows + r] = sum of points[p * stride + d] * rows[r][d] over the columns d of the given blocks.
+    void (*dots)(const float* points, std::size_t stride, int n_points, const float* const* rows, int n_rows,
+                 const std::int32_t* blocks, int n_blocks, float* out);
+    // out[i] = log(in[i]) for positive normal numbers; returns the sum.
+    double (*log)(const float* in, std::size_t n, float* out);
+    // sum over i of lgamma(scale * x[i] + 2) (that is, of log y! for y = scale * x + 1).
+    double (*log_factorials)(const float* x, std::size_t n, float scale);
+    // s = softmax(logits), logits in descending order; returns log sum exp.
+    float (*softmax)(const float* logits, std::size_t n, float* s);
+    // out[j] = the largest base[i] + scale * raw[i] of the j-th kStep values.
+    void (*block_largest)(const float* raw, const float* base, float scale, std::size_t n, float* out);
+    // sum[d] += sum over j of factor[j] * x[j][d].
+    void (*add_rows_u8)(const std::uint8_t* const* x, const float* factor, std::size_t n_rows, std::size_t d,
+                        double* sum);
+    void (*add_rows_f32)(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum);
+    void (*widen_u8)(const std::uint8_t* x, std::size_t n, float* out);
+    // t[k] = sum over i of s[i] * r[i][k] * scale[k] / (sum over k of r[i][k] * scale[k]); K padded to kBlock.
+    // A field that no class has reached (sum zero) contributes nothing.
+    void (*class_vote)(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_padded,
+                       float* t);
+};
+
+// Tables that this processor can run, the widest last; the baseline is always there.
+const Lanes* const* available_lanes(int* n);
+// The table in use: the widest one, unless use_lanes chose another.
+const Lanes& lanes();
+bool use_lanes(const char* name);
+
+}  // namespace tnesi

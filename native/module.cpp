@@ -1,0 +1,228 @@
+// Python face of the kernels: checks shapes, releases the GIL, calls. Types are checked by nanobind, without
+// conversion: a silently converted copy would lose the output.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+#include "lanes.h"
+
+namespace nb = nanobind;
+using nb::arg;
+
+namespace {
+
+template <typename T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Ids = Matrix<std::int32_t>;
+using OptionalWeight = std::optional<Vector<const float>>;
+using OptionalIndex = std::optional<Vector<const std::int32_t>>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("kernel arguments do not fit: ") + what);
+}
+
+template <typename T>
+tnesi::Rows<T> rows_of(const Matrix<const T>& x, const Vector<const float>& scale) {
+    require(scale.shape(0) == x.shape(0), "one scale for each row of x");
+    return {x.data(), scale.data(), x.shape(0), x.shape(1)};
+}
+
+tnesi::Fields fields_of(const Matrix<const float>* log_w, std::size_t d_padded, const Matrix<const float>& base,
+                        const OptionalIndex& base_row, std::size_t n) {
+    require(base.shape(0) >= 1, "base has at least one row");
+    if (log_w) require(log_w->shape(0) == base.shape(1), "log_w and base have the same number of fields");
+    if (base_row) {
+        require(base_row->shape(0) == n, "one base_row for each point");
+        for (std::size_t i = 0; i < n; ++i)
+            require(static_cast<std::uint32_t>(base_row->data()[i]) < base.shape(0), "base_row names a row of base");
+    }
+    return {log_w ? log_w->data() : nullptr, base.data(), base_row ? base_row->data() : nullptr, base.shape(1),
+            d_padded};
+}
+
+tnesi::Activities activities_of(const Ids& ids, const Matrix<float>& s, const Vector<float>& log_sum, std::size_t n) {
+    require(ids.shape(0) == n && s.shape(0) == n && log_sum.shape(0) == n, "activities for each point");
+    require(ids.shape(1) == s.shape(1) && ids.shape(1) >= 1, "ids and s of the same width");
+    return {ids.data(), s.data(), log_sum.data(), n, ids.shape(1)};
+}
+
+void require_padded(std::size_t d, std::size_t d_padded) {
+    require(d_padded >= d && d_padded % tnesi::kBlock == 0, "log_w padded to a multiple of 16 columns");
+}
+
+const float* weight_of(const OptionalWeight& weight, std::size_t n) {
+    if (!weight) return nullptr;
+    require(weight->shape(0) == n, "one weight for each point");
+    return weight->data();
+}
+
+void select_top(Matrix<const float> raw, Vector<const float> scale, Matrix<const float> base, OptionalIndex base_row,
+                Ids ids, Matrix<float> s, Vector<float> log_sum, int n_threads) {
+    const std::size_t n = raw.shape(0);
+    require(scale.shape(0) == n && base.shape(1) == raw.shape(1), "raw is points x fields");
+    const tnesi::Fields fields = fields_of(nullptr, 0, base, base_row, n);
+    const tnesi::Activities out = activities_of(ids, s, log_sum, n);
+    nb::gil_scoped_release release;
+    tnesi::select_top(raw.data(), scale.data(), fields, out, n_threads);
+}
+
+template <typename T>
+void search_groups(Matrix<const T> x, Vector<const float> scale, Matrix<const float> log_w, Matrix<const float> base,
+                   OptionalIndex base_row, Vector<const std::int32_t> group, Matrix<const std::int32_t> lists, Ids ids,
+                   Matrix<float> s, Vector<float> log_sum, int n_threads) {
+    const auto rows = rows_of<T>(x, scale);
+    require_padded(rows.d, log_w.shape(1));
+    require(group.shape(0) == rows.n, "one group for each point");
+    const tnesi::Fields fields = fields_of(&log_w, log_w.shape(1), base, base_row, rows.n);
+    const tnesi::Activities out = activities_of(ids, s, log_sum, rows.n);
+    for (std::size_t i = 0; i < rows.n; ++i)
+        require(static_cast<std::uint32_t>(group.data()[i]) < lists.shape(0), "group names a row of lists");
+    nb::gil_scoped_release release;
+    tnesi::search_groups(rows, fields, group.data(), lists.data(), lists.shape(0), lists.shape(1), out, n_threads);
+}
+
+void build_lists(Matrix<const std::int32_t> ids, Ids lists, int n_threads) {
+    require(lists.shape(1) >= 1, "lists of at least one field");
+    nb::gil_scoped_release release;
+    tnesi::build_lists(ids.data(), ids.shape(0), ids.shape(1), lists.shape(0), lists.shape(1), lists.data(), n_threads);
+}
+
+void require_fields(std::size_t d, const Matrix<float>& w, const Matrix<float>& log_w, const Vector<float>& log_w_sum) {
+    require(w.shape(1) == d, "w is fields x features");
+    require_padded(d, log_w.shape(1));
+    require(log_w.shape(0) == w.shape(0) && log_w_sum.shape(0) == w.shape(0), "log_w and log_w_sum for each field");
+}
+
+template <typename T>
+void m_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+            Matrix<const float> s, Matrix<const float> old_w, Matrix<float> w, Matrix<float> log_w,
+            Vector<float> log_w_sum, Vector<double> mass, int n_threads) {
+    const auto rows = rows_of<T>(x, scale);
+    require_fields(rows.d, w, log_w, log_w_sum);
+    require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
+    require(old_w.shape(0) == w.shape(0) && old_w.shape(1) == rows.d, "old_w like w");
+    require(mass.shape(0) == w.shape(0), "mass for each field");
+    const float* weights = weight_of(weight, rows.n);
+    nb::gil_scoped_release release;
+    tnesi::m_step(rows, ids.data(), s.data(), weights, ids.shape(1), old_w.data(), w.data(), log_w.data(),
+                  log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1), n_threads);
+}
+
+template <typename T>
+void hebbian_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+                  Matrix<const float> s, float rate, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum,
+                  Vector<float> w_sum, int n_threads) {
+    const auto rows = rows_of<T>(x, scale);
+    require_fields(rows.d, w, log_w, log_w_sum);
+    require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
+    require(w_sum.shape(0) == w.shape(0), "w_sum for each field");
+    const float* weights = weight_of(weight, rows.n);
+    nb::gil_scoped_release release;
+    tnesi::hebbian_step(rows, ids.data(), s.data(), weights, ids.shape(1), rate, w.data(), log_w.data(),
+                        log_w_sum.data(), w_sum.data(), w.shape(0), log_w.shape(1), n_threads);
+}
+
+void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
+                   Vector<const std::int32_t> label, OptionalWeight weight, Vector<const std::int64_t> order,
+                   std::size_t batch, float rate, float threshold, bool self_label, Matrix<float> r,
+                   std::size_t n_classes, Vector<std::int32_t> taught) {
+    const std::size_t n = label.shape(0);
+    require(indptr.shape(0) == n + 1 && taught.shape(0) == n, "indptr and taught for each point");
+    require(indices.shape(0) == values.shape(0), "an index for each value");
+    require(indptr.data()[0] == 0 && indptr.data()[n] == static_cast<std::int64_t>(values.shape(0)),
+            "indptr spans the values");
+    require(batch >= 1 && n_classes >= 1, "batch and n_classes of at least one");
+    require(r.shape(1) >= n_classes && r.shape(1) % tnesi::kBlock == 0, "r padded to a multiple of 16 classes");
+    for (std::size_t i = 0; i < n; ++i) {
+        require(indptr.data()[i] <= indptr.data()[i + 1], "indptr ascends");
+        require(label.data()[i] < static_cast<std::int32_t>(n_classes), "labels below n_classes");
+    }
+    for (std::size_t i = 0; i < indices.shape(0); ++i)
+        require(static_cast<std::uint32_t>(indices.data()[i]) < r.shape(0), "indices name fields");
+    for (std::size_t i = 0; i < order.shape(0); ++i)
+        require(static_cast<std::uint64_t>(order.data()[i]) < n, "order names points");
+    const float* weights = weight_of(weight, n);
+    std::vector<float> scale(r.shape(1), 0.0f);
+    for (std::size_t k = 0; k < n_classes; ++k) scale[k] = 1.0f;
+    nb::gil_scoped_release release;
+    tnesi::learn_classes(indptr.data(), indices.data(), values.data(), label.data(), weights, order.data(),
+                         order.shape(0), batch, rate, threshold, self_label,
+                         {r.data(), scale.data(), r.shape(0), n_classes, r.shape(1)}, taught.data());
+}
+
+template <typename T>
+void row_hashes(Matrix<const T> x, std::uint64_t seed, Vector<std::uint64_t> out, int n_threads) {
+    require(out.shape(0) == x.shape(0), "a hash for each row");
+    nb::gil_scoped_release release;
+    tnesi::row_hashes(x.data(), x.shape(0), x.shape(1), seed, out.data(), n_threads);
+}
+
+template <typename T>
+void log_factorials(Matrix<const T> x, Vector<const float> scale, Vector<double> out, int n_threads) {
+    const auto rows = rows_of<T>(x, scale);
+    require(out.shape(0) == rows.n, "a value for each row");
+    nb::gil_scoped_release release;
+    tnesi::log_factorials(rows, out.data(), n_threads);
+}
+
+template <typename T>
+void def_for_type(nb::module_& m) {
+    m.def("search_groups", &search_groups<T>, arg("x").noconvert(), arg("scale").noconvert(),
+          arg("log_w").noconvert(), arg("base").noconvert(), arg("base_row").noconvert().none(),
+          arg("group").noconvert(), arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(),
+          arg("log_sum").noconvert(), arg("n_threads"));
+    m.def("m_step", &m_step<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
+          arg("ids").noconvert(), arg("s").noconvert(), arg("old_w").noconvert(), arg("w").noconvert(),
+          arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("mass").noconvert(), arg("n_threads"));
+    m.def("hebbian_step", &hebbian_step<T>, arg("x").noconvert(), arg("scale").noconvert(),
+          arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
+          arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
+          arg("n_threads"));
+    m.def("row_hashes", &row_hashes<T>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));
+    m.def("log_factorials", &log_factorials<T>, arg("x").noconvert(), arg("scale").noconvert(),
+          arg("out").noconvert(), arg("n_threads"));
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "Native kernels of tnesi; see native/kernels.h for what each array means.";
+    def_for_type<std::uint8_t>(m);
+    def_for_type<float>(m);
+    m.def("select_top", &select_top, arg("raw").noconvert(), arg("scale").noconvert(), arg("base").noconvert(),
+          arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(),
+          arg("log_sum").noconvert(), arg("n_threads"));
+    m.def("build_lists", &build_lists, arg("ids").noconvert(), arg("lists").noconvert(), arg("n_threads"));
+    m.def("learn_classes", &learn_classes, arg("indptr").noconvert(), arg("indices").noconvert(),
+          arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
+          arg("order").noconvert(), arg("batch"), arg("rate"), arg("threshold"), arg("self_label"),
+          arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert());
+    m.def(
+        "instruction_sets",
+        [] {
+            int n = 0;
+            const tnesi::Lanes* const* found = tnesi::available_lanes(&n);
+            std::vector<std::string> names;
+            for (int i = 0; i < n; ++i) names.emplace_back(found[i]->name);
+            return names;
+        },
+        "Instruction sets that this processor can run, the widest last.");
+    m.def(
+        "instruction_set", [] { return std::string(tnesi::lanes().name); }, "The instruction set in use.");
+    m.def(
+        "use_instruction_set",
+        [](const std::string& name) {
+            if (!tnesi::use_lanes(name.c_str())) throw std::invalid_argument("no such instruction set here: " + name);
+        },
+        arg("name"), "Choose one of instruction_sets(); for tests and measurements.");
+}

@@ -1,0 +1,181 @@
+// Neighbourhood search: points of one group look at the same few fields together, as a small dense product
+// whose rows stay in cache.
+#include <cstring>
+#include <vector>
+
+#include "activate.h"
+#include "grouping.h"
+#include "parallel.h"
+
+namespace tnesi {
+namespace {
+
+constexpr std::size_t kPointsMax = 8;  // at least Lanes::n_points
+
+struct Scratch {
+    std::vector<float> points;         // kPointsMax x d_padded
+    std::vector<std::int32_t> blocks;  // blocks of columns in which some point is not blank
+    std::vector<const float*> rows;    // candidate rows of log W
+    std::vector<std::int32_t> ids;     // and their fields
+    std::vector<std::size_t> mark;     // per field: the last group it was a candidate of
+    std::vector<float> scores, logits;
+    std::vector<Scored> heap;
+    std::vector<const float*> own_rows;  // fields of a point's K^(n) that the list lacks
+    std::vector<std::int32_t> own_ids;
+    std::vector<float> own_scores;
+
+    Scratch(std::size_t c, std::size_t d_padded, std::size_t g, std::size_t c_prime)
+        : points(kPointsMax * d_padded),
+          blocks(d_padded / kBlock),
+          rows(g),
+          ids(g),
+          mark(c, 0),
+          scores(kPointsMax * g),
+          logits(c_prime),
+          heap(c_prime),
+          own_rows(c_prime),
+          own_ids(c_prime),
+          own_scores(c_prime) {}
+};
+
+inline void widen(const std::uint8_t* x, std::size_t d, float* out) { lanes().widen_u8(x, d, out); }
+inline void widen(const float* x, std::size_t d, float* out) { std::memcpy(out, x, d * sizeof(float)); }
+
+inline bool blank(const float* block) {
+    std::uint32_t any = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) {
+        std::uint32_t bits;
+        std::memcpy(&bits, block + i, sizeof bits);
+        any |= bits;
+    }
+    return any == 0;
+}
+
+template <typename T>
+int load_points(const Rows<T>& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
+    for (std::size_t p = 0; p < n; ++p)
+        widen(rows.x + static_cast<std::size_t>(members[p].point) * rows.d, rows.d, own.points.data() + p * d_padded);
+    int n_blocks = 0;
+    for (std::size_t b = 0; b < d_padded / kBlock; ++b) {
+        bool needed = false;
+        for (std::size_t p = 0; p < n && !needed; ++p) needed = !blank(own.points.data() + p * d_padded + b * kBlock);
+        if (needed) own.blocks[static_cast<std::size_t>(n_blocks++)] = static_cast<std::int32_t>(b);
+    }
+    return n_blocks;
+}
+
+}  // namespace
+
+template <typename T>
+void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
+                   std::size_t n_groups, std::size_t g, Activities out, int n_threads) {
+    const Grouping groups = group_by(group, nullptr, rows.n, 1, n_groups);
+    std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(n_threads, 1)),
+                                 Scratch(fields.c, fields.d_padded, g, out.c_prime));
+    const Lanes& simd = lanes();
+    const std::size_t step = static_cast<std::size_t>(simd.n_points);
+
+    parallel_for(n_groups, 8, n_threads, [&](std::size_t first, std::size_t last, int worker) {
+        Scratch& own = scratch[static_cast<std::size_t>(worker)];
+        for (std::size_t j = first; j < last; ++j) {
+            const std::size_t begin = groups.start[j], end = groups.start[j + 1];
+            if (begin == end) continue;
+            int n_rows = 0;
+            for (std::size_t i = 0; i < g; ++i) {
+                const std::int32_t id = lists[j * g + i];
+                if (static_cast<std::uint32_t>(id) >= fields.c) continue;
+                const auto c = static_cast<std::size_t>(id);
+                if (own.mark[c] == j + 1) continue;
+                own.mark[c] = j + 1;
+                own.ids[static_cast<std::size_t>(n_rows)] = id;
+                own.rows[static_cast<std::size_t>(n_rows++)] = fields.log_w + c * fields.d_padded;
+            }
+            for (std::size_t at = begin; at < end; at += step) {
+                const std::size_t m = std::min(step, end - at);
+                const int n_blocks = load_points(rows, &groups.members[at], m, fields.d_padded, own);
+                simd.dots(own.points.data(), fields.d_padded, static_cast<int>(m), own.rows.data(), n_rows,
+                          own.blocks.data(), n_blocks, own.scores.data());
+                for (std::size_t p = 0; p < m; ++p) {
+                    const auto n = static_cast<std::size_t>(groups.members[at + p].point);
+                    const float* base = base_of(fields, n);
+                    Best best(own.heap.data(), out.c_prime);
+                    int n_own = 0;
+                    for (std::size_t i = 0; i < out.c_prime; ++i) {
+                        const std::int32_t id = out.ids[n * out.c_prime + i];
+                        if (static_cast<std::uint32_t>(id) >= fields.c) continue;
+                        const auto c = static_cast<std::size_t>(id);
+                        if (own.mark[c] == j + 1) continue;
+                        own.own_ids[static_cast<std::size_t>(n_own)] = id;
+                        own.own_rows[static_cast<std::size_t>(n_own++)] = fields.log_w + c * fields.d_padded;
+                    }
+                    simd.dots(own.points.data() + p * fields.d_padded, fields.d_padded, 1, own.own_rows.data(), n_own,
+                              own.blocks.data(), n_blocks, own.own_scores.data());
+                    const auto offer = [&](const std::int32_t* ids, const float* scores, int count) {
+                        for (int i = 0; i < count; ++i) {
+                            const float score = base[ids[i]] + scores[i] * rows.scale[n];
+                            if (score >= best.bar()) best.offer({score, ids[i]});
+                        }
+                    };
+                    offer(own.ids.data(), own.scores.data() + p * static_cast<std::size_t>(n_rows), n_rows);
+                    offer(own.own_ids.data(), own.own_scores.data(), n_own);
+                    const std::size_t n_best = best.finish();
+                    write_activities(out, n, own.heap.data(), n_best, own.logits.data());
+                }
+            }
+        }
+    });
+}
+
+void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, std::size_t c, std::size_t g,
+                 std::int32_t* lists, int n_threads) {
+    const Grouping groups = group_by(ids, nullptr, n, c_prime, c);
+    struct Tally {
+        std::vector<std::int32_t> count, touched;
+    };
+    std::vector<Tally> tallies(static_cast<std::size_t>(std::max(n_threads, 1)));
+    for (auto& own : tallies) {
+        own.count.assign(c, 0);
+        own.touched.resize(c);
+    }
+    parallel_for(c, 32, n_threads, [&](std::size_t first, std::size_t last, int worker) {
+        Tally& own = tallies[static_cast<std::size_t>(worker)];
+        for (std::size_t field = first; field < last; ++field) {
+            std::size_t n_touched = 0;
+            for (std::size_t m = groups.start[field]; m < groups.start[field + 1]; ++m) {
+                const std::int32_t* shared = ids + static_cast<std::size_t>(groups.members[m].point) * c_prime;
+                // the list serves the points whose best field this is: they count twice
+                const std::int32_t votes = shared[0] == static_cast<std::int32_t>(field) ? 2 : 1;
+                for (std::size_t i = 0; i < c_prime; ++i) {
+                    if (static_cast<std::uint32_t>(shared[i]) >= c) continue;
+                    std::int32_t& count = own.count[static_cast<std::size_t>(shared[i])];
+                    if (count == 0) own.touched[n_touched++] = shared[i];
+                    count += votes;
+                }
+            }
+            const auto begin = own.touched.begin();
+            const auto end = begin + static_cast<std::ptrdiff_t>(n_touched);
+            const auto more = [&](std::int32_t a, std::int32_t b) {
+                const std::int32_t na = own.count[static_cast<std::size_t>(a)];
+                const std::int32_t nb = own.count[static_cast<std::size_t>(b)];
+                return na > nb || (na == nb && a < b);
+            };
+            std::int32_t* list = lists + field * g;
+            list[0] = static_cast<std::int32_t>(field);
+            std::size_t n_listed = 1;
+            if (n_touched > g) std::nth_element(begin, begin + static_cast<std::ptrdiff_t>(g), end, more);
+            const std::size_t n_sorted = std::min(n_touched, g);
+            std::sort(begin, begin + static_cast<std::ptrdiff_t>(n_sorted), more);
+            for (std::size_t i = 0; i < n_sorted && n_listed < g; ++i)
+                if (own.touched[i] != static_cast<std::int32_t>(field)) list[n_listed++] = own.touched[i];
+            for (; n_listed < g; ++n_listed) list[n_listed] = -1;
+            for (std::size_t i = 0; i < n_touched; ++i) own.count[static_cast<std::size_t>(own.touched[i])] = 0;
+        }
+    });
+}
+
+template void search_groups(const Rows<std::uint8_t>&, const Fields&, const std::int32_t*, const std::int32_t*,
+                            std::size_t, std::size_t, Activities, int);
+template void search_groups(const Rows<float>&, const Fields&, const std::int32_t*, const std::int32_t*, std::size_t,
+                            std::size_t, Activities, int);
+
+}  // namespace tnesi

@@ -1,0 +1,299 @@
+"""SimpletronClassifier: both layers, a classifier from very few labels and much unlabelled data."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from tnesi._parameters import check_choice, check_integer, check_real, check_rows, check_weights
+from tnesi.engine.monitor import Listener
+from tnesi.engine.top import TopLayer
+from tnesi.layers.classes import Classes
+from tnesi.layers.input import ZeroRows
+from tnesi.layers.labels import encode_labels
+from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
+
+Array = npt.NDArray[Any]
+
+_MIXTURE_PARAMETERS = (
+    "n_components",
+    "truncation",
+    "norm",
+    "solver",
+    "search",
+    "max_iter",
+    "tol",
+    "batch_size",
+    "learning_rate",
+    "zero_rows",
+    "n_threads",
+    "verbose",
+    "callback",
+)
+
+
+class SimpletronClassifier(ClassifierMixin, BaseEstimator):
+    """Neural Simpletron: a classifier for non-negative data of which very few rows are labelled.
+
+    The first layer is a :class:`PoissonMixture`, learned without labels. The second one learns which classes
+    the fields belong to, from the labels and from its own guesses where these are clear (self-labelling).
+
+    Parameters
+    ----------
+    n_components, truncation, norm, solver, search, max_iter, tol, batch_size, learning_rate, zero_rows :
+        Of the first layer: see :class:`PoissonMixture`.
+    self_labelling : bool, default=True
+        Whether unlabelled rows teach the second layer where their class is clear.
+    threshold : float, default=0.6
+        A row's class is clear when its best class is ahead of the second best by more than this.
+    recurrent : bool, default=False
+        Whether the second layer acts on the first one, which then learns from the labels too.
+    label_learning_rate : float, default=20.0
+        The rate of the second layer is this times K / N (K / number of labels without self-labelling).
+    label_max_iter : int, default=100
+        Passes of the second layer over the activities (EM solver; the Hebbian one learns both layers together).
+    unlabelled : object, default=-1
+        The marker of rows without a label in `y`. It may be a string, a number, None or NaN.
+    random_state : int, RandomState instance or None, default=None
+        Decides the start and the order of the rows.
+    n_threads : int or None, default=None
+        Threads to use; None is all processors that the process may use. The result does not depend on it.
+    verbose : int, default=0
+        Print a line per iteration of the first layer.
+    callback : callable or None, default=None
+        Called with a record after each iteration of the first layer; a true answer stops it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    class_weights_ : ndarray of shape (n_classes, n_components)
+        R, what each class says of the fields; rows sum to 1.
+    mixture_ : PoissonMixture
+        The first layer.
+    activities_ : csr_array of shape (n_samples, n_components)
+        The first layer's activities of the training rows; `fit_labels` learns from them.
+    label_distributions_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes for the training rows; labelled rows have their label.
+    transduction_ : ndarray of shape (n_samples,)
+        Labels of the training rows, given or inferred. Rows of weight 0 are not among them.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where `X` had names that are all strings.
+
+    Notes
+    -----
+    A row none of whose fields any class has reached gets the probability 1 / K for each class, and `predict`
+    returns the first of `classes_` for it.
+
+    Ctrl-C during `fit` ends learning of the first layer after the last complete iteration, then the second layer
+    learns on what there is: `fit` warns and returns, and the classifier can be used. A second Ctrl-C stops the
+    second layer after its last complete pass.
+
+    References
+    ----------
+    D. Forster and J. Lücke, "Truncated variational EM for semi-supervised neural simpletrons", IJCNN 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from tnesi import SimpletronClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> few = np.full(len(y), -1)
+    >>> few[:50] = y[:50]
+    >>> clf = SimpletronClassifier(random_state=0).fit(X, few)
+    >>> bool(clf.score(X[50:], y[50:]) > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        truncation: int | None = DEFAULT_TRUNCATION,
+        norm: float | Literal["auto"] = "auto",
+        solver: Literal["em", "hebbian"] = "em",
+        search: Literal["neighbours", "exact"] = "neighbours",
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        batch_size: int = 25,
+        learning_rate: float = 0.2,
+        zero_rows: ZeroRows = "error",
+        self_labelling: bool = True,
+        threshold: float = 0.6,
+        recurrent: bool = False,
+        label_learning_rate: float = 20.0,
+        label_max_iter: int = 100,
+        unlabelled: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+        callback: Listener | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.truncation = truncation
+        self.norm = norm
+        self.solver = solver
+        self.search = search
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.zero_rows = zero_rows
+        self.self_labelling = self_labelling
+        self.threshold = threshold
+        self.recurrent = recurrent
+        self.label_learning_rate = label_learning_rate
+        self.label_max_iter = label_max_iter
+        self.unlabelled = unlabelled
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn both layers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Non-negative data, labelled and unlabelled rows together.
+        y : array-like of shape (n_samples,)
+            Labels; rows without one have the marker `unlabelled`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight 3 counts like three equal rows, a row of weight 0 is absent.
+
+        Returns
+        -------
+        self : SimpletronClassifier
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
+        X = check_rows(self, X, reset=True)
+        check_consistent_length(X, y)
+        weight = check_weights(sample_weight, X)
+        label, self.classes_ = encode_labels(y, self.unlabelled)
+        present = slice(None) if weight is None else weight > 0
+        if weight is not None:
+            X, label, weight = X[present], label[present], weight[present]
+            label, self.classes_ = self._without_absent_classes(label)
+        random = check_random_state(self.random_state)
+        self.mixture_ = PoissonMixture(
+            random_state=random.randint(2**31), **{name: getattr(self, name) for name in _MIXTURE_PARAMETERS}
+        )
+        self.mixture_.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            self.mixture_.feature_names_in_ = self.feature_names_in_
+        top = self._top_layer(label, weight, random.randint(2**31))
+        learns_along = self.solver == "hebbian" or self.recurrent
+        activities = self.mixture_._learn(X, weight, top if learns_along else None)
+        self.activities_ = activities.to_csr(self.mixture_.n_components_)
+        self._weight = weight
+        if not learns_along:
+            top.begin(self.mixture_.n_components_)
+        if self.solver == "em":
+            top.learn(self.activities_)
+        self._keep(top)
+        return self
+
+    def fit_labels(self, y: Any) -> Self:
+        """Learn the second layer anew for other labels of the same rows, on the stored activities.
+
+        The first layer stays as it is, so this takes a second where `fit` takes a minute. With a weight of 0 given
+        to `fit`, a row is not among the stored ones: `y` has a label or marker for each row that counted.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Labels of the rows given to `fit`.
+
+        Returns
+        -------
+        self : SimpletronClassifier
+        """
+        check_is_fitted(self)
+        self._check_parameters()
+        if self.recurrent:
+            raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
+        n = self.activities_.shape[0]
+        if len(y) != n:
+            raise ValueError(f"y has {len(y)} labels, but fit has learned from {n} rows: pass one label or marker each")
+        label, self.classes_ = encode_labels(y, self.unlabelled)
+        top = self._top_layer(label, self._weight, check_random_state(self.random_state).randint(2**31))
+        top.begin(self.mixture_.n_components_)
+        top.learn(self.activities_)
+        self._keep(top)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, an array of shape (n_samples, n_classes)."""
+        check_is_fitted(self)
+        return self._classes.posterior(self._activities_of(X))[0]
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of each row."""
+        best: Array = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return best
+
+    def _activities_of(self, X: Any) -> sparse.csr_array:
+        X = check_rows(self, X, reset=False)
+        prior = self._classes.prior(None) if self.recurrent else None
+        return self.mixture_._activate(X, prior)[1].to_csr(self.mixture_.n_components_)
+
+    def _top_layer(self, label: Array, weight: Array | None, seed: int) -> TopLayer:
+        return TopLayer(
+            label=label,
+            weight=weight,
+            n_classes=self.classes_.size,
+            self_label=self.self_labelling,
+            threshold=self.threshold,
+            recurrent=self.recurrent,
+            learning_rate=self.label_learning_rate,
+            max_iter=self.label_max_iter,
+            batch_size=self.batch_size,
+            exact=self.solver == "em",
+            rng=np.random.default_rng(seed),
+        )
+
+    def _without_absent_classes(self, label: Array) -> tuple[Array, Array]:
+        """Classes all of whose labels have weight 0 are absent."""
+        used = np.unique(label[label >= 0])
+        if used.size < 2:
+            raise ValueError("fewer than two classes have labels with a weight: give weight to labels of two classes")
+        renumber = np.full(self.classes_.size + 1, -1, np.int32)
+        renumber[used] = np.arange(used.size)
+        return renumber[label], self.classes_[used]
+
+    def _keep(self, top: TopLayer) -> None:
+        self._classes: Classes = top.classes
+        self.class_weights_ = top.classes.weights
+        t, _ = top.classes.posterior(self.activities_)
+        labelled = top.label >= 0
+        t[labelled] = np.eye(self.classes_.size)[top.label[labelled]]
+        self.label_distributions_ = t
+        self.transduction_ = self.classes_[np.argmax(t, axis=1)]
+
+    def _check_parameters(self) -> None:
+        PoissonMixture(**{name: getattr(self, name) for name in _MIXTURE_PARAMETERS})._check_parameters()
+        for name in ("self_labelling", "recurrent"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r}: pass True or False")
+        check_real("threshold", self.threshold, 0, 1)
+        check_real("label_learning_rate", self.label_learning_rate, 0, open_low=True)
+        check_integer("label_max_iter", self.label_max_iter, 1)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
+        tags.classifier_tags.poor_score = True
+        return tags

@@ -1,0 +1,105 @@
+"""Truncated variational EM: exact M-steps, E-steps that only ever improve K^(n)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.engine.monitor import Monitor
+from tnesi.engine.top import TopLayer
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields
+from tnesi.layers.input import Rows
+from tnesi.search.exact import ExactSearch, FullSearch, full_step
+from tnesi.search.neighbours import NeighbourSearch
+
+Array = npt.NDArray[Any]
+Search = ExactSearch | NeighbourSearch | FullSearch
+
+
+@dataclass
+class FreeEnergy:
+    """Truncated free energy in nats per point (eq. 13): log-sums of I_c plus what does not depend on the field."""
+
+    constant: Array
+    weight: Array | None
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
+        """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
+        return cls(log_prior - rows.norm - rows.log_factorials(n_threads), weight)
+
+    def samples(self, log_sum: Array) -> Array:
+        return log_sum.astype(np.float64) + self.constant
+
+    def mean(self, log_sum: Array) -> float:
+        return float(np.average(self.samples(log_sum), weights=self.weight))
+
+
+def run_em(
+    rows: Rows,
+    weight: Array | None,
+    fields: Fields,
+    search: Search,
+    monitor: Monitor,
+    *,
+    max_iter: int,
+    n_threads: int,
+    top: TopLayer | None = None,
+) -> tuple[Fields, Activities]:
+    """Learn until the monitor says stop; Ctrl-C ends it with the last complete iteration.
+
+    `top` is the second layer of a recurrent network, which learns along.
+
+    Returns
+    -------
+    fields, activities : of the last complete iteration, fitting each other
+    """
+    energy = FreeEnergy.of(rows, weight, -np.log(top.n_classes if top else len(fields)), n_threads)
+    if isinstance(search, FullSearch):
+        return _run_full(rows, weight, fields, search, monitor, energy, max_iter, top)
+    activities = search.start(fields, rows, top.prior() if top else None)
+    monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
+    try:
+        for _ in range(max_iter):
+            new, _ = fields.m_step(rows, weight, activities, n_threads)
+            if top:
+                top.learn_along(activities)
+            found = search.update(new, rows, activities, top.prior() if top else None)
+            fields, activities = new, found
+            if monitor.record(energy.mean(activities.log_sum), activities.best, search.name):
+                break
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+    return fields, activities
+
+
+def _run_full(
+    rows: Rows,
+    weight: Array | None,
+    fields: Fields,
+    search: FullSearch,
+    monitor: Monitor,
+    energy: FreeEnergy,
+    max_iter: int,
+    top: TopLayer | None,
+) -> tuple[Fields, Activities]:
+    """The same without truncation, where the activities (N x C) are never held all at once."""
+    prior = top.prior() if top else None
+    try:
+        for _ in range(max_iter):
+            new, log_sum, best = full_step(fields, rows, weight, prior)
+            if monitor.record(energy.mean(log_sum), best, search.name):
+                return fields, search.start(fields, rows, prior)
+            if top:
+                top.learn_along(search.start(fields, rows, prior))
+                prior = top.prior()
+            fields = new
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+    activities = search.start(fields, rows, prior)
+    monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
+    return fields, activities

@@ -1,0 +1,64 @@
+"""The published online rule: mini-batches in random order, W_c += eps sum_n s_nc (y_n - W_c) (eq. 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.engine.em import FreeEnergy
+from tnesi.engine.monitor import Monitor
+from tnesi.engine.top import TopLayer
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields
+from tnesi.layers.input import Rows
+from tnesi.search.exact import ExactSearch, FullSearch
+
+Array = npt.NDArray[Any]
+
+
+def run_hebbian(
+    rows: Rows,
+    weight: Array | None,
+    fields: Fields,
+    search: ExactSearch | FullSearch,
+    monitor: Monitor,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    top: TopLayer | None = None,
+) -> tuple[Fields, Activities]:
+    """Learn for `max_iter` epochs; Ctrl-C ends it with the weights as they are (each mini-batch is complete).
+
+    `top` is the second layer, which learns from each mini-batch beside the first.
+    The free energy of an epoch is the mean over its points, each with the weights it met.
+    """
+    n = len(rows)
+    total = float(n if weight is None else weight.sum(dtype=np.float64))
+    rate = learning_rate * len(fields) / total
+    energy = FreeEnergy.of(rows, weight, -np.log(len(fields)), n_threads)
+    try:
+        for _ in range(max_iter):
+            log_sum, best = np.empty(n, np.float32), np.empty(n, np.int32)
+            order = rng.permutation(n)
+            for start in range(0, n, batch_size):
+                points = order[start : start + batch_size]
+                batch, w = rows.take(points), None if weight is None else weight[points]
+                activities = search.start(fields, batch, top.prior(points, inferred=False) if top else None)
+                if top:
+                    top.learn_batch(activities, points)
+                    if top.recurrent:  # now with the labels just inferred
+                        activities = search.start(fields, batch, top.prior(points))
+                # while W is not yet normalised, log p(c, y) holds -sum_d W_cd instead of -A
+                excess = np.einsum("nc,nc->n", activities.s, fields.w_sum[activities.ids] - np.float32(rows.norm))
+                log_sum[points], best[points] = activities.log_sum - excess, activities.best
+                fields.hebbian_step(batch, w, activities, rate, n_threads)
+            if monitor.record(energy.mean(log_sum), best, search.name):
+                break
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+    return fields, search.start(fields, rows, top.prior() if top else None)

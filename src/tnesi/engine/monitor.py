@@ -1,0 +1,64 @@
+"""Convergence is an object: it keeps the history, tells listeners, and says when to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Record = dict[str, Any]
+Listener = Callable[[Record], Any]
+
+
+@dataclass
+class Monitor:
+    """History of a fit.
+
+    Attributes
+    ----------
+    tol : float
+        Converged when the free energy (nats per point) gains less than this in an iteration; 0 is never.
+    listener : callable or None
+        Called with each record; a true answer stops the fit.
+    history : list of dict
+        Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of points with a new best field),
+        ``search``, ``seconds`` since the start.
+    """
+
+    tol: float
+    listener: Listener | None = None
+    history: list[Record] = field(default_factory=list)
+    converged: bool = False
+    interrupted: bool = False
+    _began: float = field(default_factory=time.perf_counter)
+    _best: npt.NDArray[Any] | None = None
+
+    def record(self, free_energy: float, best: npt.NDArray[Any], search: str) -> bool:
+        """Add an iteration; return whether to stop."""
+        changed = 1.0 if self._best is None else float(np.mean(best != self._best))
+        gain = free_energy - self.history[-1]["free_energy"] if self.history else np.inf
+        entry: Record = {
+            "iteration": len(self.history),
+            "free_energy": free_energy,
+            "changed": changed,
+            "search": search,
+            "seconds": time.perf_counter() - self._began,
+        }
+        self._best = best
+        self.history.append(entry)
+        self.converged = bool(gain < self.tol)
+        told_to_stop = self.listener is not None and bool(self.listener(entry))
+        return self.converged or told_to_stop
+
+
+def print_record(record: Record) -> None:
+    """Print one line per iteration: the listener behind ``verbose``."""
+    print(
+        f"iteration {record['iteration']:3d}   free energy {record['free_energy']:12.4f}   "
+        f"changed {100 * record['changed']:6.2f} %   {record['seconds']:7.2f} s   {record['search']}",
+        flush=True,
+    )

@@ -1,0 +1,108 @@
+"""How the second layer learns: on stored activities, or beside the first layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.layers.activities import Activities
+from tnesi.layers.classes import Classes
+from tnesi.layers.fields import Prior
+
+Array = npt.NDArray[Any]
+
+_EPOCHS_PER_ITERATION = 5
+"""Passes of a recurrent network's second layer for each iteration of the first (EM)."""
+
+
+@dataclass
+class TopLayer:
+    """The second layer with the labels it learns from.
+
+    Attributes
+    ----------
+    label : (N,) array of int32
+        Classes of the training points, -1 for unlabelled.
+    recurrent : bool
+        Whether the layer tells the first one what to expect: a field hears log R_lc from a point with label l,
+        given or inferred, and log sum_k R_kc from another one.
+    exact : bool
+        Whether R ends as the exact mean of the activities (EM), or as the online rule leaves it.
+    taught : (N,) array of int32
+        The labels that taught last, given or inferred; -1 for none.
+    """
+
+    label: Array
+    weight: Array | None
+    n_classes: int
+    self_label: bool
+    threshold: float
+    recurrent: bool
+    learning_rate: float
+    max_iter: int
+    batch_size: int
+    exact: bool
+    rng: np.random.Generator
+    classes: Classes = field(init=False)
+    taught: Array = field(init=False)
+
+    def begin(self, n_fields: int) -> None:
+        """Start with all classes spread evenly over the fields."""
+        self.classes = Classes.even(n_fields, self.n_classes)
+        self.taught = self.label.copy()
+
+    @property
+    def rate(self) -> float:
+        """eps_R: the rate times K / N; without self-labelling K / L for L labels, at most 1."""
+        counts = np.ones(self.label.size) if self.weight is None else self.weight.astype(np.float64)
+        if self.self_label:
+            return self.learning_rate * self.n_classes / float(counts.sum())
+        return min(self.learning_rate * self.n_classes / float(counts[self.label >= 0].sum()), 1.0)
+
+    def epoch(self, activities: sparse.csr_array) -> None:
+        """Go once over all points in a new random order."""
+        self._learn(activities, slice(None), self.rng.permutation(self.label.size))
+
+    def learn_batch(self, activities: Activities, points: Array) -> None:
+        """Learn from the given points as one mini-batch."""
+        self._learn(activities.to_csr(len(self.classes)), points, np.arange(points.size))
+
+    def learn_along(self, activities: Activities) -> None:
+        """A few passes for one iteration of the first layer."""
+        stored = activities.to_csr(len(self.classes))
+        for _ in range(_EPOCHS_PER_ITERATION):
+            self.epoch(stored)
+
+    def learn(self, activities: sparse.csr_array) -> None:
+        """Learn from stored activities; Ctrl-C ends it with the last complete pass."""
+        try:
+            if not self.exact or (self.self_label and (self.label < 0).any()):
+                for _ in range(self.max_iter):
+                    self.epoch(activities)
+        except KeyboardInterrupt:
+            pass
+        if self.exact:
+            self.classes = Classes.average(activities, self.taught, self.weight, self.n_classes)
+
+    def prior(self, points: Array | None = None, *, inferred: bool = True) -> Prior | None:
+        """Return what the fields hear for the points (all of them: None); nothing in a feed-forward network."""
+        if not self.recurrent:
+            return None
+        label = self.taught if inferred else self.label
+        return self.classes.prior(label if points is None else label[points])
+
+    def _learn(self, activities: sparse.csr_array, at: Any, order: Array) -> None:
+        self.taught[at] = self.classes.learn_epoch(
+            activities,
+            self.label[at],
+            None if self.weight is None else self.weight[at],
+            order,
+            batch_size=self.batch_size,
+            rate=self.rate,
+            threshold=self.threshold,
+            self_label=self.self_label,
+        )

@@ -1,0 +1,224 @@
+"""The kernels in NumPy: short, obvious, the oracle of the native ones and their stand-in without a compiler.
+
+Symbols and shapes are those of ``native/kernels.h``: ``x`` N x D raw input, ``scale`` N with y = scale * x + 1,
+``log_w`` C x Dp, ``base`` B x C with row ``base_row[n]`` for point n (row 0 for None), ``ids`` and ``s`` N x C'
+in descending order of I_c with -1 for an empty place, ``r`` C x Kp. Output arrays are written in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+Array = npt.NDArray[Any]
+EMPTY = np.float32(-3.0e38)
+
+
+def _activities(scores: Array, fields: Array, c_prime: int) -> tuple[Array, Array, np.float32]:
+    """K^(n), s and log-sum of one point from the scores of its candidate `fields`."""
+    best = np.lexsort((fields, -scores))[:c_prime]
+    top = scores[best].astype(np.float64)
+    if top.size == 0:
+        return fields[best], top, EMPTY
+    e = np.exp(top - top[0])
+    return fields[best], e / e.sum(), np.float32(top[0] + np.log(e.sum()))
+
+
+def _write(n: int, found: tuple[Array, Array, np.float32], ids: Array, s: Array, log_sum: Array) -> None:
+    k = found[0].size
+    ids[n, :k], ids[n, k:] = found[0], -1
+    s[n, :k], s[n, k:] = found[1], 0
+    log_sum[n] = found[2]
+
+
+def _base(base: Array, base_row: Array | None, n: int) -> Array:
+    row: Array = base[0 if base_row is None else base_row[n]]
+    return row
+
+
+def select_top(
+    raw: Array,
+    scale: Array,
+    base: Array,
+    base_row: Array | None,
+    ids: Array,
+    s: Array,
+    log_sum: Array,
+    n_threads: int,
+) -> None:
+    """K^(n) and s from all inputs ``raw`` = x . log W (N x C)."""
+    fields = np.arange(raw.shape[1], dtype=np.int32)
+    for n in range(raw.shape[0]):
+        scores = _base(base, base_row, n) + scale[n] * raw[n]
+        _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
+
+
+def search_groups(
+    x: Array,
+    scale: Array,
+    log_w: Array,
+    base: Array,
+    base_row: Array | None,
+    group: Array,
+    lists: Array,
+    ids: Array,
+    s: Array,
+    log_sum: Array,
+    n_threads: int,
+) -> None:
+    """K^(n) and s from the fields in ``lists[group[n]]`` and those in ``ids[n]`` already: never worse."""
+    for j in np.unique(group):
+        points = np.flatnonzero(group == j)
+        near = np.union1d(lists[j], ids[points])
+        near = near[(near >= 0) & (near < log_w.shape[0])]
+        inputs = x[points].astype(np.float32) @ log_w[near, : x.shape[1]].T
+        for row, n in zip(inputs, points, strict=True):
+            own = np.isin(near, lists[j]) | np.isin(near, ids[n])
+            fields = near[own].astype(np.int32)
+            scores = _base(base, base_row, n)[fields] + scale[n] * row[own]
+            _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
+
+
+def build_lists(ids: Array, lists: Array, n_threads: int) -> None:
+    """For each field, itself and the fields that share most points with it; points it is best for count twice."""
+    n_fields, g = lists.shape
+    lists[...] = -1
+    for c in range(n_fields):
+        member = (ids == c).any(axis=1)
+        votes = np.repeat(np.where(ids[member, :1] == c, 2, 1), ids.shape[1])
+        shared = ids[member].ravel()
+        real = (shared >= 0) & (shared < n_fields)
+        count = np.bincount(shared[real], weights=votes[real], minlength=n_fields)
+        count[c] = 0
+        near = np.lexsort((np.arange(n_fields), -count))
+        near = near[count[near] > 0][: g - 1]
+        lists[c, 0] = c
+        lists[c, 1 : 1 + near.size] = near
+
+
+def _sums(x: Array, scale: Array, weight: Array | None, ids: Array, s: Array, n_fields: int) -> tuple[Array, Array]:
+    """sum_n s_nc scale_n x_n and sum_n s_nc, in double precision."""
+    share = s.astype(np.float64) if weight is None else s.astype(np.float64) * weight[:, None]
+    real = (ids >= 0) & (ids < n_fields) & (s != 0)
+    sums, mass = np.zeros((n_fields, x.shape[1])), np.zeros(n_fields)
+    points, _ = np.nonzero(real)
+    np.add.at(mass, ids[real], share[real])
+    np.add.at(sums, ids[real], (share[real] * scale[points])[:, None] * x[points])
+    return sums, mass
+
+
+def m_step(
+    x: Array,
+    scale: Array,
+    weight: Array | None,
+    ids: Array,
+    s: Array,
+    old_w: Array,
+    w: Array,
+    log_w: Array,
+    log_w_sum: Array,
+    mass: Array,
+    n_threads: int,
+) -> None:
+    """W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights."""
+    sums, mass[:] = _sums(x, scale, weight, ids, s, w.shape[0])
+    alive = mass > 0
+    w[alive] = sums[alive] / mass[alive, None] + 1
+    w[~alive] = old_w[~alive]
+    log_w[:, : w.shape[1]] = np.log(w)
+    log_w_sum[:] = log_w.sum(axis=1, dtype=np.float64)
+
+
+def hebbian_step(
+    x: Array,
+    scale: Array,
+    weight: Array | None,
+    ids: Array,
+    s: Array,
+    rate: float,
+    w: Array,
+    log_w: Array,
+    log_w_sum: Array,
+    w_sum: Array,
+    n_threads: int,
+) -> None:
+    """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9)."""
+    sums, mass = _sums(x, scale, weight, ids, s, w.shape[0])
+    won = mass > 0
+    w[won] += rate * (sums[won] + mass[won, None] * (1 - w[won].astype(np.float64)))
+    log_w[won, : w.shape[1]] = np.log(w[won])
+    log_w_sum[won] = log_w[won].sum(axis=1, dtype=np.float64)
+    w_sum[won] = w[won].sum(axis=1, dtype=np.float64)
+
+
+def class_posterior(r: Array, fields: Array, s: Array) -> Array:
+    """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8); a field that no class has reached contributes nothing."""
+    reached = r[fields].sum(axis=1)
+    share = np.divide(s, reached, out=np.zeros_like(s, dtype=np.float64), where=reached > 0)
+    t: Array = share @ r[fields]
+    return t
+
+
+def learn_classes(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    label: Array,
+    weight: Array | None,
+    order: Array,
+    batch: int,
+    rate: float,
+    threshold: float,
+    self_label: bool,
+    r: Array,
+    n_classes: int,
+    taught: Array,
+) -> None:
+    """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10) with hard self-labels where BvSB > threshold."""
+    now = r[:, :n_classes].astype(np.float64)
+    for start in range(0, order.size, batch):
+        points = order[start : start + batch]
+        for n in points:
+            taught[n] = label[n]
+            if label[n] < 0 and self_label:
+                place = slice(indptr[n], indptr[n + 1])
+                t = class_posterior(now, indices[place], values[place])
+                second, best = np.sort(np.append(t, 0.0))[-2:]
+                taught[n] = np.argmax(t) if best - second > threshold else -1
+        points = points[taught[points] >= 0]
+        w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
+        mass = np.bincount(taught[points], weights=w, minlength=n_classes)
+        eps = np.minimum(rate, 1 / np.maximum(mass, 1e-300))
+        now *= 1 - eps * mass
+        for n, w_n in zip(points, w, strict=True):
+            place = slice(indptr[n], indptr[n + 1])
+            now[indices[place], taught[n]] += eps[taught[n]] * w_n * values[place]
+    r[:, :n_classes] = now
+
+
+def _mix(h: Array) -> Array:
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = h ^ (h >> np.uint64(31))
+    return mixed
+
+
+def row_hashes(x: Array, seed: int, out: Array, n_threads: int) -> None:
+    """A 64-bit hash of each row's values as float32: equal rows have equal hashes, whatever their type."""
+    golden = 0x9E3779B97F4A7C15
+    h = np.full(x.shape[0], (seed + golden) % 2**64, dtype=np.uint64)
+    h = _mix(h)
+    for column in x.T:
+        bits = (column.astype(np.float32) + np.float32(0)).view(np.uint32)
+        h = (h ^ bits) * np.uint64(golden)
+        h ^= h >> np.uint64(32)
+    out[:] = _mix(h)
+
+
+def log_factorials(x: Array, scale: Array, out: Array, n_threads: int) -> None:
+    """sum_d log(y_d!) with y = scale * x + 1."""
+    for n in range(x.shape[0]):
+        out[n] = gammaln(scale[n] * x[n].astype(np.float64) + 2).sum()

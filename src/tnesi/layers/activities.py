@@ -1,0 +1,54 @@
+"""First-layer activities: for each point its few fields K^(n) and their posterior s (eqs. 18 to 20)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Activities:
+    """Truncated posterior of N points.
+
+    Attributes
+    ----------
+    ids : (N, C') array of int32
+        Fields in descending order of their input I_c; -1 is an empty place.
+    s : (N, C') array of float32
+        Their activities; a row sums to 1.
+    log_sum : (N,) array of float32
+        Log of the sum over K^(n) of exp(I_c).
+    """
+
+    ids: Array
+    s: Array
+    log_sum: Array
+
+    @classmethod
+    def empty(cls, n: int, width: int) -> Activities:
+        return cls(np.full((n, width), -1, np.int32), np.zeros((n, width), np.float32), np.zeros(n, np.float32))
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    def copy(self) -> Activities:
+        return Activities(self.ids.copy(), self.s.copy(), self.log_sum.copy())
+
+    @property
+    def best(self) -> Array:
+        """The field with the largest input, for each point."""
+        return np.ascontiguousarray(self.ids[:, 0])
+
+    def to_csr(self, n_fields: int) -> sparse.csr_array:
+        """Return the activities as a sparse N x C array."""
+        real = self.s > 0
+        indptr = np.concatenate([[0], np.cumsum(real.sum(axis=1))])
+        if indptr[-1] < 2**31:  # else SciPy widens the indices too
+            indptr = indptr.astype(np.int32)
+        return sparse.csr_array((self.s[real], self.ids[real], indptr), shape=(len(self), n_fields))

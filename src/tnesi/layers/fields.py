@@ -1,0 +1,159 @@
+"""The first layer: C fields W, each a row of D weights (a template, a cluster centre) that sums to A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi import kernels
+from tnesi.layers.activities import Activities
+from tnesi.layers.input import Rows
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What the second layer says of the fields in a recurrent network: added to the inputs I_c.
+
+    Attributes
+    ----------
+    table : (B, C) array of float32
+        Row 0 for points without a label, row 1 + l for points of class l.
+    row : (N,) array of int32 or None
+        Which row counts for a point; None is row 0 for all.
+    """
+
+    table: Array
+    row: Array | None = None
+
+    def take(self, place: Any) -> Prior:
+        return Prior(self.table, None if self.row is None else self.row[place])
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Weights of the first layer with what follows from them.
+
+    Attributes
+    ----------
+    w : (C, D) array of float32
+    log_w : (C, Dp) array of float32
+        log W, padded with zeros for the kernels.
+    log_w_sum, w_sum : (C,) arrays of float32
+        Row sums of log W and of W.
+    """
+
+    w: Array
+    log_w: Array
+    log_w_sum: Array
+    w_sum: Array
+
+    @classmethod
+    def from_weights(cls, w: Array) -> Fields:
+        w = np.array(w, dtype=np.float32, order="C")
+        log_w = np.zeros((w.shape[0], kernels.padded(w.shape[1])), np.float32)
+        log_w[:, : w.shape[1]] = np.log(w)
+        return cls(
+            w,
+            log_w,
+            log_w.sum(axis=1, dtype=np.float64).astype(np.float32),
+            w.sum(axis=1, dtype=np.float64).astype(np.float32),
+        )
+
+    def __len__(self) -> int:
+        return int(self.w.shape[0])
+
+    def take(self, index: Array) -> Fields:
+        return Fields(self.w[index], self.log_w[index], self.log_w_sum[index], self.w_sum[index])
+
+    def as_rows(self) -> Rows:
+        """Return the fields as if they were data: y = W."""
+        return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
+
+    def inputs(self, rows: Rows) -> Array:
+        """Return x . log W for all fields, one product by BLAS."""
+        out: Array = rows.raw() @ self.log_w[:, : rows.n_features].T
+        return out
+
+    def base(self, prior: Prior | None) -> Array:
+        """Return what I_c holds besides x: the sums of log W, and the prior's table."""
+        if prior is None:
+            return self.log_w_sum[None]
+        return np.ascontiguousarray(self.log_w_sum[None] + prior.table)
+
+    def m_step(
+        self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int
+    ) -> tuple[Fields, Array]:
+        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc, and the masses sum_n s_nc."""
+        new = Fields(
+            np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), self.w_sum.copy()
+        )
+        mass = np.empty(len(self))
+        kernels.m_step(
+            rows.x,
+            rows.scale,
+            weight,
+            activities.ids,
+            activities.s,
+            self.w,
+            new.w,
+            new.log_w,
+            new.log_w_sum,
+            mass,
+            n_threads,
+        )
+        new.w_sum[mass > 0] = rows.norm
+        return new, mass
+
+    def hebbian_step(
+        self, rows: Rows, weight: Array | None, activities: Activities, rate: float, n_threads: int
+    ) -> None:
+        """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), in place."""
+        kernels.hebbian_step(
+            rows.x,
+            rows.scale,
+            weight,
+            activities.ids,
+            activities.s,
+            rate,
+            self.w,
+            self.log_w,
+            self.log_w_sum,
+            self.w_sum,
+            n_threads,
+        )
+
+
+def count_distinct(hashes: Array) -> int:
+    """Return the number of distinct rows."""
+    return int(np.unique(hashes).size)
+
+
+def start_from_rows(rows: Rows, weight: Array | None, hashes: Array, n_fields: int) -> Fields:
+    """Start for EM: distinct rows mixed half and half with the mean.
+
+    Rows are drawn without replacement with a probability that follows their weight. The draw depends on the rows'
+    contents (through `hashes`, which hold the seed) and not on their order, and a row of weight 3 is as good as
+    three equal rows.
+    """
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    total = np.bincount(which, weights=weight)
+    u = (hashes[first] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    race = -np.log1p(-u) / total  # exponential clocks: the first n to ring are a weighted draw
+    chosen = first[np.argsort(race, kind="stable")[:n_fields]]
+    mean, _ = rows.moments(weight)
+    return Fields.from_weights(0.5 * rows.take(chosen).y() + 0.5 * mean.astype(np.float32))
+
+
+def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:
+    """Start as published: mean + 2 std * Uniform[0, 1) for each feature.
+
+    It is not normalised, on purpose: the rows sum to more than A, a field that wins shrinks towards A, so fields
+    that have not won yet are favoured. Without it most fields never win.
+    """
+    mean, std = rows.moments(weight)
+    return Fields.from_weights(mean + 2 * std * rng.random((n_fields, rows.n_features)))

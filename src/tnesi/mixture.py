@@ -1,0 +1,350 @@
+"""PoissonMixture: the first layer alone, an unsupervised mixture of many Poisson fields."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tnesi._parameters import check_choice, check_integer, check_real, check_rows, check_weights
+from tnesi.engine.em import FreeEnergy, Search, run_em
+from tnesi.engine.hebbian import run_hebbian
+from tnesi.engine.monitor import Listener, Monitor, print_record
+from tnesi.engine.threads import blas_threads, resolve_threads
+from tnesi.engine.top import TopLayer
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, Prior, count_distinct, start_from_rows, start_hebbian
+from tnesi.layers.input import Rows, ZeroRows, normalise, usable_rows
+from tnesi.layers.norm import auto_norm
+from tnesi.search.exact import ExactSearch, FullSearch
+from tnesi.search.neighbours import NeighbourSearch
+
+Array = npt.NDArray[Any]
+
+DEFAULT_TRUNCATION = 15
+MOST_FIELDS = 10_000
+POINTS_PER_FIELD = 6
+FEWEST_FIELDS = 10
+
+
+class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+    """Truncated mixture of Poisson distributions for non-negative data: the unsupervised first layer.
+
+    Every row is normalised to a constant sum, so only the proportions within a row count. A component is called
+    a field: a template of D weights. A point is explained by its few best fields only (truncation).
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of fields C. "auto" is a sixth of the rows, at most 10,000, never more than the distinct rows.
+    truncation : int or None, default=15
+        How many fields C' may explain a point. None is the non-truncated mixture, far slower. The default
+        shrinks to the number of fields where there are fewer.
+    norm : float or "auto", default="auto"
+        The sum A to which each row is normalised, larger than the number of features; a larger one makes the
+        fields more selective. "auto" chooses it from the data; the choice is `norm_`.
+    solver : {"em", "hebbian"}, default="em"
+        "em" is truncated variational EM with exact M-steps. "hebbian" is the published online rule.
+    search : {"neighbours", "exact"}, default="neighbours"
+        How EM and prediction find a point's best fields. "neighbours" looks near the best field found so far and
+        its cost does not grow with the number of fields; "exact" looks at all of them. With 512 fields or fewer
+        the two are the same. The Hebbian solver always looks at all fields.
+    max_iter : int, default=100
+        Largest number of iterations over the data.
+    tol : float, default=2e-3
+        Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
+    batch_size : int, default=25
+        Rows in a mini-batch (Hebbian solver only).
+    learning_rate : float, default=0.2
+        The rate is this times C / N (Hebbian solver only).
+    zero_rows : {"error", "uniform"}, default="error"
+        What to do with rows that are all zero: refuse them, or treat them as evenly spread.
+    random_state : int, RandomState instance or None, default=None
+        Decides the start and, for the Hebbian solver, the order of the rows.
+    n_threads : int or None, default=None
+        Threads to use; None is all processors that the process may use. The result does not depend on it.
+    verbose : int, default=0
+        Print a line per iteration.
+    callback : callable or None, default=None
+        Called with the newest record of `history_` after each iteration; a true answer stops the fit.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components, n_features)
+        The fields W; every row sums to `norm_`.
+    norm_ : float
+        A, as given or chosen.
+    n_components_, truncation_ : int
+        C and C', as given or chosen. `truncation_` is C for the non-truncated mixture.
+    history_ : list of dict
+        A record per iteration: free energy, share of rows with a new best field, search used, seconds.
+    lower_bound_ : float
+        Free energy of the training rows, nats per row: a lower bound of their log-likelihood.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether `tol` was reached before `max_iter`.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where `X` had names that are all strings.
+
+    Notes
+    -----
+    Ctrl-C during `fit` ends learning after the last complete iteration (the last complete mini-batch for the
+    Hebbian solver): `fit` warns and returns, and the model can be used as it is.
+
+    References
+    ----------
+    D. Forster and J. Lücke, "Truncated variational EM for semi-supervised neural simpletrons", IJCNN 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tnesi import PoissonMixture
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> mixture = PoissonMixture(n_components=100, random_state=0).fit(X)
+    >>> mixture.weights_.shape
+    (100, 64)
+    >>> mixture.transform(X[:2]).shape
+    (2, 100)
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        truncation: int | None = DEFAULT_TRUNCATION,
+        norm: float | Literal["auto"] = "auto",
+        solver: Literal["em", "hebbian"] = "em",
+        search: Literal["neighbours", "exact"] = "neighbours",
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        batch_size: int = 25,
+        learning_rate: float = 0.2,
+        zero_rows: ZeroRows = "error",
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+        callback: Listener | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.truncation = truncation
+        self.norm = norm
+        self.solver = solver
+        self.search = search
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.zero_rows = zero_rows
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the fields.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Non-negative data. uint8 and float32 are used as they are; other types become float32.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight 3 counts like three equal rows, a row of weight 0 is absent.
+
+        Returns
+        -------
+        self : PoissonMixture
+        """
+        self._check_parameters()
+        X = check_rows(self, X, reset=True)
+        weight = check_weights(sample_weight, X)
+        if weight is not None:
+            present = weight > 0
+            X, weight = X[present], weight[present]
+        self._learn(X, weight)
+        return self
+
+    def _learn(self, X: Array, weight: Array | None, top: TopLayer | None = None) -> Activities:
+        """Learn from checked data, with a second layer `top` where one learns along; return the activities."""
+        n_threads = resolve_threads(self.n_threads)
+        random = check_random_state(self.random_state)
+        X, _ = usable_rows(X, self.zero_rows)
+        with blas_threads(n_threads):
+            self.norm_ = auto_norm(X) if self.norm == "auto" else float(self.norm)
+            rows = normalise(X, self.norm_)
+            hashes = rows.hashes(int(random.randint(2**31)), n_threads)
+            self.n_components_ = self._count_fields(len(rows), count_distinct(hashes))
+            self.truncation_ = min(self.n_components_ if self.truncation is None else self.truncation, self.n_components_)
+            self._search = self._new_search(n_threads)
+            if top:
+                top.begin(self.n_components_)
+            monitor = Monitor(float(self.tol), self._listener())
+            if self.solver == "em":
+                fields = start_from_rows(rows, weight, hashes, self.n_components_)
+                if isinstance(self._search, NeighbourSearch):
+                    fields = self._search.arrange(fields)
+                fields, activities = run_em(
+                    rows,
+                    weight,
+                    fields,
+                    self._search,
+                    monitor,
+                    max_iter=self.max_iter,
+                    n_threads=n_threads,
+                    top=top,
+                )
+            else:
+                rng = np.random.default_rng(random.randint(2**31))
+                exact = FullSearch(n_threads) if self.truncation is None else ExactSearch(self.truncation_, n_threads)
+                fields, activities = run_hebbian(
+                    rows,
+                    weight,
+                    start_hebbian(rows, weight, self.n_components_, rng),
+                    exact,
+                    monitor,
+                    learning_rate=self.learning_rate,
+                    batch_size=self.batch_size,
+                    max_iter=self.max_iter,
+                    rng=rng,
+                    n_threads=n_threads,
+                    top=top,
+                )
+                if isinstance(self._search, NeighbourSearch):
+                    self._search.remember(activities, len(fields))
+        self._keep(fields, monitor)
+        return activities
+
+    def _keep(self, fields: Fields, monitor: Monitor) -> None:
+        self._fields = fields
+        self.weights_ = fields.w
+        self.history_ = monitor.history
+        self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
+        self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
+        self.converged_ = monitor.converged
+        if monitor.interrupted:
+            warnings.warn(
+                f"learning was interrupted: the model holds the last complete iteration ({self.n_iter_})",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not monitor.converged and self.tol > 0 and self.n_iter_ >= self.max_iter:
+            warnings.warn(
+                f"{self.n_iter_} iterations did not reach tol={self.tol:g}: the model can be used, but more "
+                "iterations (max_iter) may improve it",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def transform(self, X: Any) -> sparse.csr_array:
+        """Return the activities of the fields, a sparse array of shape (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self._activate(check_rows(self, X, reset=False))[1].to_csr(self.n_components_)
+
+    def predict(self, X: Any) -> Array:
+        """Return the best field of each row."""
+        check_is_fitted(self)
+        return self._activate(check_rows(self, X, reset=False))[1].best
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
+        check_is_fitted(self)
+        rows, activities = self._activate(check_rows(self, X, reset=False))
+        energy = FreeEnergy.of(rows, None, -np.log(self.n_components_), resolve_threads(self.n_threads))
+        return energy.samples(activities.log_sum)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean free energy of the rows in nats."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
+        """Draw rows from the generative model: a field at random, then Poisson counts around it.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Counts y; they include the 1 that normalisation adds to every feature.
+        fields : ndarray of shape (n_samples,)
+            The fields they were drawn from.
+        """
+        check_is_fitted(self)
+        check_integer("n_samples", n_samples, 1)
+        random = check_random_state(self.random_state)
+        fields = random.randint(self.n_components_, size=n_samples)
+        return random.poisson(self.weights_[fields]).astype(np.float64), fields
+
+    def _activate(self, X: Array, prior: Prior | None = None) -> tuple[Rows, Activities]:
+        """Find the fields of checked rows."""
+        rows = normalise(X, self.norm_, self.zero_rows)
+        self._search.n_threads = resolve_threads(self.n_threads)
+        with blas_threads(self._search.n_threads):
+            return rows, self._search.locate(self._fields, rows, prior)
+
+    def _new_search(self, n_threads: int) -> Search:
+        if self.truncation is None:
+            return FullSearch(n_threads)
+        if self.search == "exact":
+            return ExactSearch(self.truncation_, n_threads)
+        return NeighbourSearch(self.truncation_, n_threads)
+
+    def _listener(self) -> Listener | None:
+        if not self.verbose:
+            return self.callback
+
+        def both(record: dict[str, Any]) -> bool:
+            print_record(record)
+            return bool(self.callback is not None and self.callback(record))
+
+        return both
+
+    def _count_fields(self, n_rows: int, n_distinct: int) -> int:
+        if self.n_components == "auto":
+            wanted = max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS)
+            return min(wanted, MOST_FIELDS, n_distinct)
+        if self.n_components > n_distinct:
+            raise ValueError(
+                f"n_components={self.n_components} fields cannot be told apart with {n_distinct} distinct rows: "
+                "pass fewer, or n_components='auto'"
+            )
+        return int(self.n_components)
+
+    def _check_parameters(self) -> None:
+        if self.n_components != "auto":
+            check_integer("n_components", self.n_components, 1, ", or 'auto'")
+        if self.truncation is not None:
+            check_integer("truncation", self.truncation, 1, ", or None for the non-truncated mixture")
+            too_many = self.n_components != "auto" and self.truncation > self.n_components
+            if too_many and self.truncation != DEFAULT_TRUNCATION:
+                raise ValueError(
+                    f"truncation={self.truncation} is more than the {self.n_components} fields: pass at most "
+                    "n_components, or None for the non-truncated mixture"
+                )
+        if self.norm != "auto":
+            check_real("norm", self.norm, 0, open_low=True)
+        check_choice("solver", self.solver, ("em", "hebbian"))
+        check_choice("search", self.search, ("neighbours", "exact"))
+        check_choice("zero_rows", self.zero_rows, ("error", "uniform"))
+        check_integer("max_iter", self.max_iter, 1)
+        check_real("tol", self.tol, 0)
+        check_integer("batch_size", self.batch_size, 1)
+        check_real("learning_rate", self.learning_rate, 0, open_low=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

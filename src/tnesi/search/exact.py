@@ -1,0 +1,138 @@
+"""Exact search: a point looks at every field. One matrix product (BLAS), then the best C' of each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi import kernels
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, Prior
+from tnesi.layers.input import Rows
+
+Array = npt.NDArray[Any]
+
+_BLOCK_VALUES = 8_000_000
+"""Inputs held at a time: 32 MB."""
+NEGLIGIBLE = 1e-6
+"""Activities below this are not stored for the non-truncated mixture (they do count in its M-step)."""
+
+
+def block_rows(n_fields: int) -> int:
+    """Return how many points are looked at together."""
+    return min(max(16, _BLOCK_VALUES // n_fields), 1024)
+
+
+@dataclass
+class ExactSearch:
+    """All fields for every point; `truncation` = C' of them are kept."""
+
+    truncation: int
+    n_threads: int
+    name = "exact"
+
+    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Return the best C' fields of each point and their activities."""
+        out = Activities.empty(len(rows), self.truncation)
+        base = fields.base(prior)
+        for place, block in rows.blocks(block_rows(len(fields))):
+            kernels.select_top(
+                fields.inputs(block),
+                block.scale,
+                base,
+                None if prior is None else prior.take(place).row,
+                out.ids[place],
+                out.s[place],
+                out.log_sum[place],
+                self.n_threads,
+            )
+        return out
+
+    def update(
+        self, fields: Fields, rows: Rows, activities: Activities | None, prior: Prior | None = None
+    ) -> Activities:
+        """Return the new activities after the fields changed; nothing is reused."""
+        return self.start(fields, rows, prior)
+
+    locate = start
+
+
+def full_posterior(fields: Fields, rows: Rows, base: Array, base_row: Array | None) -> tuple[Array, Array]:
+    """Return s over all C fields (dense) and the log-sum, for a block of points."""
+    inputs = fields.inputs(rows)
+    inputs *= rows.scale[:, None]
+    inputs += base[0] if base_row is None else base[base_row]
+    top = inputs.max(axis=1, keepdims=True)
+    inputs -= top
+    np.exp(inputs, out=inputs)
+    total = inputs.sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+    inputs /= total
+    return inputs, (top + np.log(total))[:, 0]
+
+
+@dataclass
+class FullSearch:
+    """The non-truncated mixture, C' = C: every field is active for every point."""
+
+    n_threads: int
+    name = "full"
+
+    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Return the activities that are not negligible, in descending order."""
+        base = fields.base(prior)
+        found: list[Activities] = []
+        for place, block in rows.blocks(block_rows(len(fields))):
+            base_row = None if prior is None else prior.take(place).row
+            s, log_sum = full_posterior(fields, block, base, base_row)
+            width = int((s >= NEGLIGIBLE).sum(axis=1).max())
+            ids = np.argpartition(-s, width - 1, axis=1)[:, :width] if width < s.shape[1] else None
+            kept = s if ids is None else np.take_along_axis(s, ids, axis=1)
+            order = np.argsort(-kept, axis=1, kind="stable")
+            kept = np.take_along_axis(kept, order, axis=1)
+            ids = (order if ids is None else np.take_along_axis(ids, order, axis=1)).astype(np.int32)
+            small = kept < NEGLIGIBLE
+            kept[small], ids[small] = 0, -1
+            found.append(Activities(ids, kept, log_sum))
+        width = max(part.ids.shape[1] for part in found)
+        out = Activities.empty(len(rows), width)
+        at = 0
+        for part in found:
+            place = slice(at, at + len(part))
+            out.ids[place, : part.ids.shape[1]] = part.ids
+            out.s[place, : part.ids.shape[1]] = part.s
+            out.log_sum[place] = part.log_sum
+            at += len(part)
+        return out
+
+    locate = start
+
+
+def full_step(
+    fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None
+) -> tuple[Fields, Array, Array]:
+    """E-step and M-step of the non-truncated mixture in one pass, without storing N x C activities.
+
+    Returns
+    -------
+    fields : the new fields
+    log_sum : (N,) array, of the old fields
+    best : (N,) array, the best field of each point under the old fields
+    """
+    sums, mass = np.zeros(fields.w.shape), np.zeros(len(fields))
+    log_sum, best = np.empty(len(rows), np.float32), np.empty(len(rows), np.int32)
+    base = fields.base(prior)
+    for place, block in rows.blocks(block_rows(len(fields))):
+        s, log_sum[place] = full_posterior(fields, block, base, None if prior is None else prior.take(place).row)
+        best[place] = s.argmax(axis=1)
+        if weight is not None:
+            s *= weight[place, None]
+        mass += s.sum(axis=0, dtype=np.float64)
+        s *= block.scale[:, None]
+        sums += s.T @ block.raw()
+    alive = mass > 0
+    w = fields.w.copy()
+    w[alive] = sums[alive] / mass[alive, None] + 1
+    return Fields.from_weights(w), log_sum, best

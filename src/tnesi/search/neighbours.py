@@ -1,0 +1,175 @@
+"""Neighbourhood search: a point looks only at the fields near its best one. Its cost does not grow with C.
+
+Every field has a list of the fields that share most points with it (they were together in some K^(n)). The points
+whose best field is c look at the list of c and at their own K^(n), so K^(n) never gets worse and the free energy
+never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities in each iteration;
+that costs N C'^2 counts and no arithmetic on the data at all. Points of one field are taken together, as a
+small dense product whose rows stay in cache.
+
+Where nothing is known of a point yet, a coarse mixture of about 4 sqrt(C) cells over the fields finds the
+neighbourhood: a point looks at the fields of its few best cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi import kernels
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, Prior
+from tnesi.layers.input import Rows
+from tnesi.search.exact import ExactSearch
+
+Array = npt.NDArray[Any]
+
+N_NEIGHBOURS = 64
+"""Length of a field's list."""
+ALL_BELOW = 512
+"""With so few fields the neighbourhood is all of them."""
+_CELLS_PER_ROOT = 4
+_CELL_ITERATIONS = 3
+_CELLS_PER_FIELD = 4
+_PROBES = 3
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A coarse mixture over the fields: where to start looking.
+
+    Attributes
+    ----------
+    centres : Fields
+    lists : (n_cells, longest) array of int32
+        The fields of each cell, -1 for an empty place. A field is in several cells.
+    """
+
+    centres: Fields
+    lists: Array
+
+    @classmethod
+    def over(cls, fields: Fields, n_threads: int) -> Cells:
+        """Learn the cells from the fields as data, by a few iterations of EM."""
+        as_data = fields.as_rows()
+        n_cells = min(len(fields), int(_CELLS_PER_ROOT * len(fields) ** 0.5))
+        centres = fields.take(np.linspace(0, len(fields) - 1, n_cells).astype(int))
+        search = ExactSearch(min(_CELLS_PER_FIELD, n_cells), n_threads)
+        for _ in range(_CELL_ITERATIONS):
+            centres, _ = centres.m_step(as_data, None, search.start(centres, as_data), n_threads)
+        member = search.start(centres, as_data).ids
+        order = np.argsort(member.ravel(), kind="stable")
+        cell = member.ravel()[order]
+        place = np.arange(cell.size) - np.searchsorted(cell, cell)
+        lists = np.full((n_cells, int(place.max()) + 1), -1, np.int32)
+        lists[cell, place] = order // member.shape[1]
+        return cls(centres, lists)
+
+    def order(self, fields: Fields, n_threads: int) -> Array:
+        """Return the fields in an order that puts like ones together: by cell, the cells along a chain."""
+        own = ExactSearch(1, n_threads).start(self.centres, fields.as_rows()).best
+        likeness = self.centres.inputs(self.centres.as_rows()) + self.centres.log_w_sum
+        rank = np.zeros(len(self.centres), int)
+        here = 0
+        for i in range(len(rank)):
+            rank[here] = i
+            likeness[:, here] = -np.inf
+            here = int(likeness[here].argmax())
+        return np.argsort(rank[own], kind="stable")
+
+    def renumbered(self, order: Array) -> Cells:
+        """Return the same cells for fields that were put in another order."""
+        place = np.empty(order.size + 1, np.int32)
+        place[order], place[-1] = np.arange(order.size), -1
+        return Cells(self.centres, place[self.lists])
+
+    def nearest(self, rows: Rows, n_threads: int) -> Array:
+        """Return the few best cells of each point, best first."""
+        search = ExactSearch(min(_PROBES, len(self.centres)), n_threads)
+        return search.start(self.centres, rows).ids
+
+
+@dataclass
+class NeighbourSearch:
+    """Lists of near fields, and the search over them."""
+
+    truncation: int
+    n_threads: int
+    n_neighbours: int = N_NEIGHBOURS
+    lists: Array | None = None
+    _cells: Cells | None = field(default=None, repr=False)
+    name = "neighbours"
+
+    def arrange(self, fields: Fields) -> Fields:
+        """Put like fields next to each other in memory: a list's rows are then in the cache already."""
+        if len(fields) <= ALL_BELOW:
+            return fields
+        cells = Cells.over(fields, self.n_threads)
+        order = cells.order(fields, self.n_threads)
+        self._cells = cells.renumbered(order)
+        return fields.take(order)
+
+    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Find K^(n) for points of which nothing is known, and make the first lists."""
+        self.lists = None
+        out = self.locate(fields, rows, prior)
+        if self._cells is not None:  # the first lists show each point more than its cells did
+            self.remember(out, len(fields))
+            self._look(fields, rows, prior, out.best, self.lists, out)
+            self.remember(out, len(fields))
+            self._cells = None  # the fields are about to move
+        return out
+
+    def update(
+        self, fields: Fields, rows: Rows, activities: Activities | None, prior: Prior | None = None
+    ) -> Activities:
+        """Return K^(n) after the fields changed, never worse than before, and renew the lists."""
+        if activities is None:
+            return self.start(fields, rows, prior)
+        if self.lists is None:
+            return self.locate(fields, rows, prior)
+        out = activities.copy()
+        self._look(fields, rows, prior, out.best, self.lists, out)
+        self.remember(out, len(fields))
+        self._cells = None
+        return out
+
+    def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Return K^(n) of new points: by the cells, then by the lists."""
+        out = Activities.empty(len(rows), self.truncation)
+        if len(fields) <= ALL_BELOW:
+            everything = np.arange(len(fields), dtype=np.int32)[None]
+            self._look(fields, rows, prior, np.zeros(len(rows), np.int32), everything, out)
+            return out
+        if self._cells is None:
+            self._cells = Cells.over(fields, self.n_threads)
+        for cell in self._cells.nearest(rows, self.n_threads).T:
+            self._look(fields, rows, prior, np.ascontiguousarray(cell), self._cells.lists, out)
+        if self.lists is not None:
+            self._look(fields, rows, prior, out.best, self.lists, out)
+        return out
+
+    def remember(self, activities: Activities, n_fields: int) -> None:
+        """Make the lists anew: near are the fields that share points."""
+        lists = np.empty((n_fields, self.n_neighbours), np.int32)
+        kernels.build_lists(activities.ids, lists, self.n_threads)
+        self.lists = lists
+
+    def _look(
+        self, fields: Fields, rows: Rows, prior: Prior | None, group: Array, lists: Array | None, out: Activities
+    ) -> None:
+        kernels.search_groups(
+            rows.x,
+            rows.scale,
+            fields.log_w,
+            fields.base(prior),
+            None if prior is None else prior.row,
+            group,
+            lists,
+            out.ids,
+            out.s,
+            out.log_sum,
+            self.n_threads,
+        )
