@@ -34,6 +34,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     """Return `X` as an array of uint8, float32 or float64, finite and non-negative."""
     checked: Array = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32, np.uint8], order="C")
+    if checked.shape[1] == 1:
+        raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")
     if checked.dtype != np.uint8:
         name = type(estimator).__name__
         check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")

@@ -55,7 +55,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     recurrent : bool, default=False
         Whether the second layer acts on the first one, which then learns from the labels too.
     label_learning_rate : float, default=20.0
-        The rate of the second layer is this times K / N (K / number of labels without self-labelling).
+        The rate of the second layer is this times K / N (K / number of labels without self-labelling). With
+        the EM solver it falls to a quarter towards the end.
     label_max_iter : int, default=100
         Passes of the second layer over the activities (EM solver; the Hebbian one learns both layers together).
     unlabelled : object, default=-1
@@ -83,6 +84,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         Probabilities of the classes for the training rows; labelled rows have their label.
     transduction_ : ndarray of shape (n_samples,)
         Labels of the training rows, given or inferred. Rows of weight 0 are not among them.
+    n_iter_ : int
+        Number of iterations of the first layer.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -198,6 +201,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         activities = self.mixture_._learn(X, weight, top if learns_along else None)
         self.activities_ = activities.to_csr(self.mixture_.n_components_)
         self._weight = weight
+        self.n_iter_ = self.mixture_.n_iter_
         if not learns_along:
             top.begin(self.mixture_.n_components_)
         if self.solver == "em":
@@ -241,6 +245,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
+        check_is_fitted(self)
         best: Array = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return best
 

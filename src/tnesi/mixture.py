@@ -24,7 +24,7 @@ from tnesi.layers.fields import Fields, Prior, count_distinct, start_from_rows, 
 from tnesi.layers.input import Rows, ZeroRows, normalise, usable_rows
 from tnesi.layers.norm import auto_norm
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
 
 Array = npt.NDArray[Any]
 
@@ -181,10 +181,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         random = check_random_state(self.random_state)
         X, _ = usable_rows(X, self.zero_rows)
         with blas_threads(n_threads):
-            self.norm_ = auto_norm(X) if self.norm == "auto" else float(self.norm)
+            total = float(len(X) if weight is None else weight.sum(dtype=np.float64))
+            self.norm_ = auto_norm(X, weight) if self.norm == "auto" else float(self.norm)
             rows = normalise(X, self.norm_)
             hashes = rows.hashes(int(random.randint(2**31)), n_threads)
-            self.n_components_ = self._count_fields(len(rows), count_distinct(hashes))
+            self.n_components_ = self._count_fields(total, count_distinct(hashes))
             self.truncation_ = min(self.n_components_ if self.truncation is None else self.truncation, self.n_components_)
             self._search = self._new_search(n_threads)
             if top:
@@ -206,7 +207,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                 )
             else:
                 rng = np.random.default_rng(random.randint(2**31))
-                exact = FullSearch(n_threads) if self.truncation is None else ExactSearch(self.truncation_, n_threads)
+                exact = self._search
+                if isinstance(exact, NeighbourSearch):
+                    exact = ExactSearch(self.truncation_, n_threads)
                 fields, activities = run_hebbian(
                     rows,
                     weight,
@@ -291,7 +294,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             return rows, self._search.locate(self._fields, rows, prior)
 
     def _new_search(self, n_threads: int) -> Search:
-        if self.truncation is None:
+        if self.truncation is None and self.n_components_ > ALL_BELOW:
             return FullSearch(n_threads)
         if self.search == "exact":
             return ExactSearch(self.truncation_, n_threads)
@@ -307,7 +310,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         return both
 
-    def _count_fields(self, n_rows: int, n_distinct: int) -> int:
+    def _count_fields(self, n_rows: float, n_distinct: int) -> int:
         if self.n_components == "auto":
             wanted = max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS)
             return min(wanted, MOST_FIELDS, n_distinct)

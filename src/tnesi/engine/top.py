@@ -15,6 +15,8 @@ from tnesi.layers.fields import Prior
 
 Array = npt.NDArray[Any]
 
+_COOL_FROM, _COOL_TO = 0.7, 0.25
+"""With exact averages at the end, the rate falls to a quarter of itself over the last three tenths of the passes."""
 _EPOCHS_PER_ITERATION = 5
 """Passes of a recurrent network's second layer for each iteration of the first (EM)."""
 
@@ -63,9 +65,14 @@ class TopLayer:
             return self.learning_rate * self.n_classes / float(counts.sum())
         return min(self.learning_rate * self.n_classes / float(counts[self.label >= 0].sum()), 1.0)
 
-    def epoch(self, activities: sparse.csr_array) -> None:
+    def _cooling(self, progress: float) -> float:
+        if not self.exact or progress < _COOL_FROM:
+            return 1.0
+        return float(_COOL_TO ** ((progress - _COOL_FROM) / (1 - _COOL_FROM)))
+
+    def epoch(self, activities: sparse.csr_array, cooling: float = 1.0) -> None:
         """Go once over all points in a new random order."""
-        self._learn(activities, slice(None), self.rng.permutation(self.label.size))
+        self._learn(activities, slice(None), self.rng.permutation(self.label.size), cooling)
 
     def learn_batch(self, activities: Activities, points: Array) -> None:
         """Learn from the given points as one mini-batch."""
@@ -81,8 +88,8 @@ class TopLayer:
         """Learn from stored activities; Ctrl-C ends it with the last complete pass."""
         try:
             if not self.exact or (self.self_label and (self.label < 0).any()):
-                for _ in range(self.max_iter):
-                    self.epoch(activities)
+                for i in range(self.max_iter):
+                    self.epoch(activities, self._cooling(i / self.max_iter))
         except KeyboardInterrupt:
             pass
         if self.exact:
@@ -95,14 +102,14 @@ class TopLayer:
         label = self.taught if inferred else self.label
         return self.classes.prior(label if points is None else label[points])
 
-    def _learn(self, activities: sparse.csr_array, at: Any, order: Array) -> None:
+    def _learn(self, activities: sparse.csr_array, at: Any, order: Array, cooling: float = 1.0) -> None:
         self.taught[at] = self.classes.learn_epoch(
             activities,
             self.label[at],
             None if self.weight is None else self.weight[at],
             order,
             batch_size=self.batch_size,
-            rate=self.rate,
+            rate=self.rate * cooling,
             threshold=self.threshold,
             self_label=self.self_label,
         )

@@ -10,9 +10,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def auto_norm(X: Array) -> float:
+def auto_norm(X: Array, weight: Array | None = None) -> float:
     x = X.astype(np.float64)
     s = x.sum(1)
     ok = s > 0
-    pr = (s[ok] ** 2 / np.square(x[ok]).sum(1)).mean()
+    pr = np.average(s[ok] ** 2 / np.square(x[ok]).sum(1), weights=None if weight is None else weight[ok])
     return float(X.shape[1] + max(pr, 1.0) * 1.1)
