@@ -33,7 +33,7 @@ inline Grouping group_by(const std::int32_t* ids, const float* s, std::size_t n,
         for (std::size_t i = 0; i < width; ++i, ++at)
             if (counts(at))
                 out.members[out.start[static_cast<std::size_t>(ids[at]) + 1]++] = {static_cast<std::int32_t>(point),
-                                                                                  s == nullptr ? 1.0f : s[at]};
+                                                                                   s == nullptr ? 1.0f : s[at]};
     out.start.pop_back();
     return out;
 }

@@ -61,7 +61,7 @@ void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const 
             const float* old_w, float* w, float* log_w, float* log_w_sum, double* mass, std::size_t c,
             std::size_t d_padded, int n_threads);
 
-// Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch.
+// Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch, at most to their mean.
 // IN/OUT w, log_w, log_w_sum, w_sum (C, sum_d W_cd).
 template <typename T>
 void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,

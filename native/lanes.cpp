@@ -317,8 +317,7 @@ void class_vote(const float* const* r, const float* s, std::size_t n, const floa
 }  // namespace
 
 extern const Lanes TNESI_LANES;
-const Lanes TNESI_LANES = {
-    TNESI_NAME, kPoints, dots, log_all, log_factorials, softmax, block_largest, add_rows_u8, add_rows_f32, widen_u8,
-    class_vote};
+const Lanes TNESI_LANES = {TNESI_NAME,    kPoints,     dots,         log_all,  log_factorials, softmax,
+                           block_largest, add_rows_u8, add_rows_f32, widen_u8, class_vote};
 
 }  // namespace tnesi

@@ -177,10 +177,10 @@ void log_factorials(Matrix<const T> x, Vector<const float> scale, Vector<double>
 
 template <typename T>
 void def_for_type(nb::module_& m) {
-    m.def("search_groups", &search_groups<T>, arg("x").noconvert(), arg("scale").noconvert(),
-          arg("log_w").noconvert(), arg("base").noconvert(), arg("base_row").noconvert().none(),
-          arg("group").noconvert(), arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(),
-          arg("log_sum").noconvert(), arg("n_threads"));
+    m.def("search_groups", &search_groups<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("log_w").noconvert(),
+          arg("base").noconvert(), arg("base_row").noconvert().none(), arg("group").noconvert(),
+          arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
+          arg("n_threads"));
     m.def("m_step", &m_step<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
           arg("ids").noconvert(), arg("s").noconvert(), arg("old_w").noconvert(), arg("w").noconvert(),
           arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("mass").noconvert(), arg("n_threads"));
@@ -189,8 +189,8 @@ void def_for_type(nb::module_& m) {
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
           arg("n_threads"));
     m.def("row_hashes", &row_hashes<T>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));
-    m.def("log_factorials", &log_factorials<T>, arg("x").noconvert(), arg("scale").noconvert(),
-          arg("out").noconvert(), arg("n_threads"));
+    m.def("log_factorials", &log_factorials<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("out").noconvert(),
+          arg("n_threads"));
 }
 
 }  // namespace
@@ -200,8 +200,8 @@ NB_MODULE(_native, m) {
     def_for_type<std::uint8_t>(m);
     def_for_type<float>(m);
     m.def("select_top", &select_top, arg("raw").noconvert(), arg("scale").noconvert(), arg("base").noconvert(),
-          arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(),
-          arg("log_sum").noconvert(), arg("n_threads"));
+          arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
+          arg("n_threads"));
     m.def("build_lists", &build_lists, arg("ids").noconvert(), arg("lists").noconvert(), arg("n_threads"));
     m.def("learn_classes", &learn_classes, arg("indptr").noconvert(), arg("indices").noconvert(),
           arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
@@ -217,8 +217,7 @@ NB_MODULE(_native, m) {
             return names;
         },
         "Instruction sets that this processor can run, the widest last.");
-    m.def(
-        "instruction_set", [] { return std::string(tnesi::lanes().name); }, "The instruction set in use.");
+    m.def("instruction_set", [] { return std::string(tnesi::lanes().name); }, "The instruction set in use.");
     m.def(
         "use_instruction_set",
         [](const std::string& name) {

@@ -58,7 +58,8 @@ void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const 
         for (std::size_t field = first; field < last; ++field) {
             const std::size_t begin = groups.start[field];
             float* row = w + field * rows.d;
-            mass[field] = sum_members(rows, groups.members.data() + begin, groups.start[field + 1] - begin, weight, sum);
+            mass[field] =
+                sum_members(rows, groups.members.data() + begin, groups.start[field + 1] - begin, weight, sum);
             if (mass[field] > 0.0) {
                 const double inverse = 1.0 / mass[field];
                 for (std::size_t d = 0; d < rows.d; ++d) row[d] = static_cast<float>(sum[d] * inverse + 1.0);
@@ -83,11 +84,14 @@ void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, 
             const std::size_t begin = groups.start[field], end = groups.start[field + 1];
             if (begin == end) continue;
             const double mass = sum_members(rows, groups.members.data() + begin, end - begin, weight, sum);
+            if (!(mass > 0.0)) continue;
+            // a step past the mean of the batch would overshoot, below 1 in the end: go to the mean at most
+            const double eps = std::min(static_cast<double>(rate), 1.0 / mass);
             float* row = w + field * rows.d;
             double total = 0.0;
             for (std::size_t d = 0; d < rows.d; ++d) {
                 const double old = static_cast<double>(row[d]);
-                row[d] = static_cast<float>(old + static_cast<double>(rate) * (sum[d] + mass * (1.0 - old)));
+                row[d] = static_cast<float>(old + eps * (sum[d] + mass * (1.0 - old)));
                 total += static_cast<double>(row[d]);
             }
             w_sum[field] = static_cast<float>(total);
@@ -96,10 +100,10 @@ void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, 
     });
 }
 
-#define TNESI_INSTANTIATE(T)                                                                                           \
-    template void m_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, const float*,  \
-                         float*, float*, float*, double*, std::size_t, std::size_t, int);                             \
-    template void hebbian_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, float,   \
+#define TNESI_INSTANTIATE(T)                                                                                         \
+    template void m_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, const float*, \
+                         float*, float*, float*, double*, std::size_t, std::size_t, int);                            \
+    template void hebbian_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, float,  \
                                float*, float*, float*, float*, std::size_t, std::size_t, int);
 TNESI_INSTANTIATE(std::uint8_t)
 TNESI_INSTANTIATE(float)

@@ -46,7 +46,4 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     """Return the weights as float32, or None where they are all 1."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not (weight > 0).any():
-        raise ValueError("all sample weights are zero: at least one row must count")
-    return weight.astype(np.float32)
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True).astype(np.float32)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from tnesi._parameters import check_choice, check_integer, check_real, check_rows, check_weights
+from tnesi._parameters import check_integer, check_real, check_rows, check_weights
 from tnesi.engine.monitor import Listener
 from tnesi.engine.top import TopLayer
 from tnesi.layers.classes import Classes

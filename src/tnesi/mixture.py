@@ -186,7 +186,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             rows = normalise(X, self.norm_)
             hashes = rows.hashes(int(random.randint(2**31)), n_threads)
             self.n_components_ = self._count_fields(total, count_distinct(hashes))
-            self.truncation_ = min(self.n_components_ if self.truncation is None else self.truncation, self.n_components_)
+            self.truncation_ = min(
+                self.n_components_ if self.truncation is None else self.truncation, self.n_components_
+            )
             self._search = self._new_search(n_threads)
             if top:
                 top.begin(self.n_components_)

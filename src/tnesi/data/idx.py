@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -25,8 +26,8 @@ def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:
     path = Path(path)
     with path.open("rb") as probe:
         packed = probe.read(2) == _GZIP
-    opened = gzip.open(path, "rb") if packed else path.open("rb")
-    with cast("IO[bytes]", opened) as file:
+    with ExitStack() as stack:
+        file = cast("IO[bytes]", stack.enter_context(gzip.open(path, "rb") if packed else path.open("rb")))
         try:
             return _read(file, path)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -36,6 +36,7 @@ else:
             )
 
 NATIVE: bool = _backend.__name__.endswith("_native")
+FORCED: bool = bool(os.environ.get("TNESI_KERNELS"))
 BLOCK = 16
 """Rows of log W and of R are padded with zeros to a multiple of this."""
 
@@ -50,6 +51,7 @@ select_top = _backend.select_top
 
 __all__ = [
     "BLOCK",
+    "FORCED",
     "NATIVE",
     "build_lists",
     "hebbian_step",

@@ -145,10 +145,11 @@ def hebbian_step(
     w_sum: Array,
     n_threads: int,
 ) -> None:
-    """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9)."""
+    """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), at most to the mean of the batch."""
     sums, mass = _sums(x, scale, weight, ids, s, w.shape[0])
     won = mass > 0
-    w[won] += rate * (sums[won] + mass[won, None] * (1 - w[won].astype(np.float64)))
+    eps = np.minimum(rate, 1 / mass[won])[:, None]
+    w[won] += eps * (sums[won] + mass[won, None] * (1 - w[won].astype(np.float64)))
     log_w[won, : w.shape[1]] = np.log(w[won])
     log_w_sum[won] = log_w[won].sum(axis=1, dtype=np.float64)
     w_sum[won] = w[won].sum(axis=1, dtype=np.float64)

@@ -31,9 +31,7 @@ class Classes:
         return cls(r, n_classes)
 
     @classmethod
-    def average(
-        cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int
-    ) -> Classes:
+    def average(cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int) -> Classes:
         """Return R_k = mean of s over the points that teach class k: what the online rule converges to."""
         points = np.flatnonzero(taught >= 0)
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)

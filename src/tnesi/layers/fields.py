@@ -85,13 +85,9 @@ class Fields:
             return self.log_w_sum[None]
         return np.ascontiguousarray(self.log_w_sum[None] + prior.table)
 
-    def m_step(
-        self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int
-    ) -> tuple[Fields, Array]:
+    def m_step(self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int) -> tuple[Fields, Array]:
         """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc, and the masses sum_n s_nc."""
-        new = Fields(
-            np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), self.w_sum.copy()
-        )
+        new = Fields(np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), self.w_sum.copy())
         mass = np.empty(len(self))
         kernels.m_step(
             rows.x,

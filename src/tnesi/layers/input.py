@@ -88,7 +88,8 @@ class Rows:
 
 def usable_rows(X: Array, zero_rows: ZeroRows) -> tuple[Array, Array]:
     """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one."""
-    sums = X.sum(axis=1, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        sums = X.sum(axis=1, dtype=np.float64)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
         if zero_rows == "error":

@@ -81,7 +81,9 @@ def plot_fields(
         for axes, edge in ((image, "#cccccc"), (bar, "#888888")):
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set(color=edge, linewidth=0.5)
-    patches = [mpl.patches.Patch(color=colour, label=str(k)) for colour, k in zip(colours, classifier.classes_, strict=True)]
+    patches = [
+        mpl.patches.Patch(color=colour, label=str(k)) for colour, k in zip(colours, classifier.classes_, strict=True)
+    ]
     figure.legend(
         handles=patches, loc="lower center", ncols=min(len(patches), 13), fontsize=8, frameon=False, handlelength=1,
         columnspacing=1.2,

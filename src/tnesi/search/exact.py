@@ -110,9 +110,7 @@ class FullSearch:
     locate = start
 
 
-def full_step(
-    fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None
-) -> tuple[Fields, Array, Array]:
+def full_step(fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None) -> tuple[Fields, Array, Array]:
     """E-step and M-step of the non-truncated mixture in one pass, without storing N x C activities.
 
     Returns

@@ -1,0 +1,54 @@
+# Everything a contributor needs. `make demo` and `make test` set themselves up on a fresh machine:
+# they need Python 3.11+ and, for speed, a C++ compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.h)
+CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp)
+SANITIZED := build/sanitized
+
+.PHONY: help setup demo test test-python test-native lint format bench clean
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/installed  ## create .venv and install tnesi into it, with all that development needs
+
+$(VENV)/installed: $(NATIVE_SOURCES)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tnesi needs Python 3.11 or later")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+demo: setup  ## learn the 8 x 8 digits of scikit-learn from one label per class
+	$(BIN)/python examples/digits.py
+
+test: test-native test-python  ## run all tests
+
+test-python: setup
+	$(BIN)/python -m pytest
+
+test-native:  ## the kernels alone, with address and undefined-behaviour sanitizers
+	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \
+	  cmake -S . -B $(SANITIZED) -DTNESI_NATIVE_TESTS=ON -DTNESI_SANITIZE=address,undefined >/dev/null && \
+	  cmake --build $(SANITIZED) -j2 >/dev/null && $(SANITIZED)/test_kernels; \
+	elif [ -n "$$CI" ]; then echo "CI needs cmake and a C++ compiler" >&2; exit 1; \
+	else echo "no cmake or no C++ compiler: the native tests are left out"; fi
+
+lint: setup  ## check style, types and layering
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+
+format: setup  ## bring all sources into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: setup  ## measure speed, memory and accuracy on MNIST
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove what was built
+	rm -rf $(VENV) build demo

@@ -1,0 +1,82 @@
+"""Accuracy on MNIST, and how well norm="auto" chooses."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from report import Row
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from tnesi import SimpletronClassifier, presets
+from tnesi.data import load_fashion_mnist
+from tnesi.data.named import few_labels
+
+
+def accuracy(options: argparse.Namespace) -> list[Row]:
+    """Test error with all, 100 and 3,000 labels; one first layer per seed serves the three."""
+    mnist = options.mnist
+    errors: dict[int, list[float]] = {0: [], 10: [], 300: []}
+    for seed in range(options.seeds):
+        rng = np.random.default_rng(seed)
+        classifier = SimpletronClassifier(random_state=seed).fit(mnist.X, mnist.y)
+        for per_class, found in errors.items():
+            if per_class:
+                classifier.fit_labels(few_labels(mnist.y, per_class, rng))
+            found.append(100 * (1 - classifier.score(mnist.X_test, mnist.y_test)))
+    rows = []
+    for per_class, reach in ((0, 3.05), (10, 3.95), (300, 3.65)):
+        found = errors[per_class]
+        name = f"{10 * per_class} labels" if per_class else "all labels"
+        note = f"seeds: {', '.join(f'{e:.2f}' for e in found)}"
+        rows.append(
+            Row(f"MNIST test error, {name}, mean of {options.seeds}", float(np.mean(found)), "%", reach, note=note)
+        )
+    return rows
+
+
+def hebbian(options: argparse.Namespace) -> list[Row]:
+    """The published online rule, 40 epochs at five times the published rate."""
+    mnist = options.mnist
+    began = time.perf_counter()
+    classifier = presets.t_nesi(max_iter=40, learning_rate=1.0, label_learning_rate=1.0, random_state=0, verbose=1).fit(
+        mnist.X, mnist.y
+    )
+    error = 100 * (1 - classifier.score(mnist.X_test, mnist.y_test))
+    note = f"{time.perf_counter() - began:.0f} s"
+    return [Row("Hebbian preset, all labels, 40 epochs, rate factor 1.0", error, "%", 3.3, note=note)]
+
+
+def norm(options: argparse.Namespace) -> list[Row]:
+    """norm="auto" against the best of a grid of fixed values."""
+    grid = (30, 60, 90, 120, 170, 240, 340, 480, 680, 960, 1400)
+    fashion = load_fashion_mnist()
+    X, y = load_digits(return_X_y=True)
+    splits = [train_test_split(X, y, test_size=0.4, random_state=seed) for seed in range(20)]
+    sets = {
+        "MNIST": [(options.mnist.X, options.mnist.X_test, options.mnist.y, options.mnist.y_test)],
+        "Fashion-MNIST": [(fashion.X, fashion.X_test, fashion.y, fashion.y_test)],
+        "digits": splits,
+    }
+    rows = []
+    for name, parts in sets.items():
+        n_features = parts[0][0].shape[1]
+        found, chosen = {}, 0.0
+        for above in ("auto", *grid):
+            errors = []
+            for train, test, y_train, y_test in parts:
+                value = "auto" if above == "auto" else n_features + above
+                classifier = SimpletronClassifier(norm=value, random_state=0).fit(train, y_train)
+                errors.append(100 * (1 - classifier.score(test, y_test)))
+                if above == "auto":
+                    chosen = classifier.mixture_.norm_
+            found[above] = float(np.mean(errors))
+        best = min(grid, key=lambda above: found[above])
+        curve = ", ".join(f"{n_features + above}: {found[above]:.2f}" for above in grid)
+        note = f"chose {chosen:.0f} ({found['auto']:.2f} %), best {n_features + best} ({found[best]:.2f} %); {curve}"
+        rows.append(
+            Row(f'norm="auto" minus best of grid, {name}', found["auto"] - found[best], "points", 0.3, note=note)
+        )
+    return rows

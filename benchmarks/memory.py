@@ -1,0 +1,36 @@
+"""Peak memory of a whole fit beyond the imported libraries and the data, in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from report import Row
+
+CODE = """
+import resource, sys
+import numpy as np
+from tnesi import SimpletronClassifier
+from tnesi.data import load_mnist
+from tnesi.data.named import few_labels
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def now():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+data = load_mnist()
+np.ones((64, 64)) @ np.ones((64, 64))
+before = now()
+with open("/proc/self/clear_refs", "w") as file:  # the peak so far is that of unpacking the files
+    file.write("5")
+SimpletronClassifier(10_000, norm=900, random_state=0).fit(data.X, few_labels(data.y, 10, np.random.default_rng(0)))
+with open("/proc/self/status") as file:
+    high = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+print((high - before) / 1e6)
+"""
+
+
+def memory(options: argparse.Namespace) -> list[Row]:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    return [Row("peak memory of fit beyond libraries and data", float(done.stdout), "MB", 600)]

@@ -1,0 +1,88 @@
+"""Measure tnesi on MNIST: speed as ratios within this one run, memory, accuracy. ``make bench`` runs it.
+
+    python benchmarks/run.py [--only NAME ...] [--seeds N] [--output results.json]
+
+Prints a table and writes JSON. Needs MNIST (see TNESI_DATA in the README). All of it takes about ten minutes on two
+cores; ``--only hebbian`` (the published online rule, 40 epochs) takes about ten more and is left out by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import accuracy
+import memory
+import speed
+from report import Row, print_table
+
+import tnesi
+from tnesi.data import load_mnist
+from tnesi.engine.threads import resolve_threads
+
+MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "iteration": speed.iteration,
+    "fit": speed.fit,
+    "energy": speed.energy,
+    "growth": speed.growth,
+    "labels": speed.labels,
+    "predict": speed.predict,
+    "memory": memory.memory,
+    "accuracy": accuracy.accuracy,
+    "norm": accuracy.norm,
+    "hebbian": accuracy.hebbian,
+}
+ON_REQUEST = ("norm", "hebbian")
+
+
+def processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=MEASURES, metavar="NAME", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("--seeds", type=int, default=5, help="runs for accuracy (default 5)")
+    parser.add_argument("--iterations", type=int, default=20, help="iterations for the free energy (default 20)")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results.json")
+    options = parser.parse_args()
+    options.mnist = load_mnist()
+    machine = {
+        "processor": processor(),
+        "threads": resolve_threads(None),
+        "date": datetime.now(UTC).date().isoformat(),
+        "tnesi": tnesi.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
+    print(", ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
+    rows: list[Row] = []
+    for name in options.only or [name for name in MEASURES if name not in ON_REQUEST]:
+        found = MEASURES[name](options)
+        print_table(found)
+        rows += found
+    result: dict[str, Any] = {"machine": machine, "rows": [row._asdict() for row in rows]}
+    temporary = options.output.with_suffix(".tmp")
+    temporary.write_text(json.dumps(result, indent=2) + "\n")
+    temporary.replace(options.output)
+    print(f"\nwritten to {options.output}")
+
+
+if __name__ == "__main__":
+    main()

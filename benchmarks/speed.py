@@ -1,0 +1,126 @@
+"""Speed: ratios within one run, since machines are noisy."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from report import Row, best_of
+
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.data.named import few_labels
+from tnesi.engine.em import run_em
+from tnesi.engine.monitor import Monitor
+from tnesi.engine.threads import resolve_threads
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, start_from_rows
+from tnesi.layers.input import Rows, normalise
+from tnesi.search.exact import ExactSearch, block_rows
+from tnesi.search.neighbours import NeighbourSearch
+
+A, C, TRUNCATION = 900, 10_000, 15
+THREADS = resolve_threads(None)
+
+
+def product(fields: Fields, rows: Rows) -> None:
+    """One exact E-step's matrix product alone: the unit of time."""
+    for _, block in rows.blocks(block_rows(len(fields))):
+        fields.inputs(block)
+
+
+def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighbourSearch, Activities]:
+    """A mixture after two iterations."""
+    search = NeighbourSearch(TRUNCATION, THREADS)
+    fields = search.arrange(start_from_rows(rows, None, rows.hashes(0, THREADS), n_fields))
+    fields, activities = run_em(rows, None, fields, search, Monitor(tol=0), max_iter=2, n_threads=THREADS)
+    return fields, search, activities
+
+
+def iteration(options: argparse.Namespace) -> list[Row]:
+    rows = normalise(options.mnist.X, A)
+    fields, search, activities = prepared(rows, C)
+    exact = ExactSearch(TRUNCATION, THREADS)
+    unit = best_of(2, lambda: product(fields, rows))
+    exact_e = best_of(2, lambda: exact.start(fields, rows))
+    m_step = best_of(5, lambda: fields.m_step(rows, None, activities, THREADS))
+    lists = best_of(5, lambda: search.remember(activities, C))
+    update = best_of(5, lambda: search.update(fields, rows, activities))
+    return [
+        Row("unit: product of one exact E-step, 60,000 x 784 x 10,000", unit, "s"),
+        Row("exact iteration (product + top C' + M-step)", exact_e + m_step, "s"),
+        Row("neighbourhood iteration: search", update - lists, "s"),
+        Row("neighbourhood iteration: M-step", m_step, "s"),
+        Row("neighbourhood iteration: lists", lists, "s"),
+        Row("exact iteration / neighbourhood (search + M-step)", (exact_e + m_step) / (update - lists + m_step), "x", 20, True),
+        Row("exact iteration / neighbourhood (search + M-step + lists)", (exact_e + m_step) / (update + m_step), "x"),
+    ]  # fmt: skip
+
+
+def fit(options: argparse.Namespace) -> list[Row]:
+    rows = normalise(options.mnist.X, A)
+    fields, _, _ = prepared(rows, C)
+    unit = best_of(2, lambda: product(fields, rows))
+    began = time.perf_counter()
+    mixture = PoissonMixture(C, norm=A, random_state=0).fit(options.mnist.X)
+    seconds = time.perf_counter() - began
+    start = mixture.history_[0]["seconds"]
+    note = f"{mixture.n_iter_} iterations, {seconds:.1f} s; the start takes {100 * start / seconds:.0f} % of it"
+    return [Row("fit from start to convergence, in units", seconds / unit, "units", 2.5, note=note)]
+
+
+def energy(options: argparse.Namespace) -> list[Row]:
+    rows = normalise(options.mnist.X, A)
+    start = start_from_rows(rows, None, rows.hashes(0, THREADS), C)
+    ends = []
+    for search in (NeighbourSearch(TRUNCATION, THREADS), ExactSearch(TRUNCATION, THREADS)):
+        monitor = Monitor(tol=0)
+        fields = search.arrange(start) if isinstance(search, NeighbourSearch) else start
+        run_em(rows, None, fields, search, monitor, max_iter=options.iterations, n_threads=THREADS)
+        ends.append(monitor.history[-1]["free_energy"])
+    note = f"neighbourhood {ends[0]:.4f}, exact {ends[1]:.4f} after {options.iterations} iterations"
+    return [Row("free energy: exact EM minus neighbourhood EM", ends[1] - ends[0], "nats", 0.015, note=note)]
+
+
+def growth(options: argparse.Namespace) -> list[Row]:
+    rows = normalise(options.mnist.X, A)
+    seconds: dict[int, float] = {}
+    for n_fields in (2_500, 10_000, 40_000):
+        fields, search, activities = prepared(rows, n_fields)
+
+        def step(
+            fields: Fields = fields, search: NeighbourSearch = search, activities: Activities = activities
+        ) -> None:
+            new, _ = fields.m_step(rows, None, activities, THREADS)
+            search.update(new, rows, activities)
+
+        seconds[n_fields] = best_of(5, step)
+    note = ", ".join(f"C = {n}: {s:.3f} s" for n, s in seconds.items())
+    ratio = seconds[40_000] / seconds[2_500]
+    return [Row("one iteration with its lists, C = 40,000 against 2,500", ratio, "x", 2, note=note)]
+
+
+def labels(options: argparse.Namespace) -> list[Row]:
+    mnist = options.mnist
+    few = few_labels(mnist.y, 10, np.random.default_rng(0))
+    classifier = SimpletronClassifier(C, norm=A, max_iter=5, tol=0, random_state=0).fit(mnist.X, few)
+    seconds = best_of(3, lambda: classifier.fit_labels(few))
+    return [Row("100 passes of the second layer (fit_labels), 60,000 rows", seconds, "s", 1.0)]
+
+
+def predict(options: argparse.Namespace) -> list[Row]:
+    mnist = options.mnist
+    classifier = SimpletronClassifier(C, norm=A, random_state=0).fit(mnist.X, mnist.y)
+    mixture, found = classifier.mixture_, {}
+    neighbours: Any = mixture._search
+    for name, search in (("neighbours", neighbours), ("exact", ExactSearch(TRUNCATION, THREADS))):
+        mixture._search = search
+        error = 100 * (1 - classifier.score(mnist.X_test, mnist.y_test))
+        found[name] = (best_of(3, lambda: classifier.predict(mnist.X_test)), error)
+    ratio, difference = found["exact"][0] / found["neighbours"][0], found["neighbours"][1] - found["exact"][1]
+    note = f"{found['neighbours'][0]:.2f} s against {found['exact'][0]:.2f} s"
+    return [
+        Row("prediction of 10,000 images, exact / neighbourhood", ratio, "x", 5, True, note),
+        Row("error of neighbourhood prediction minus exact", difference, "points", 0.05),
+    ]

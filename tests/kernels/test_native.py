@@ -1,0 +1,200 @@
+"""The native kernels say what the NumPy reference says, on every instruction set and with any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tnesi import kernels
+from tnesi.kernels import reference
+
+if not kernels.NATIVE:
+    if not kernels.FORCED:
+        pytest.fail("the native kernels are not installed: is there a C++ compiler?", pytrace=False)
+    pytest.skip("TNESI_KERNELS=reference: nothing to compare", allow_module_level=True)
+
+from tnesi.kernels import _native  # type: ignore[attr-defined]
+
+
+@pytest.fixture(params=_native.instruction_sets(), autouse=True)
+def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    _native.use_instruction_set(request.param)
+    yield request.param
+    _native.use_instruction_set(_native.instruction_sets()[-1])
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> SimpleNamespace:
+    """Points, fields and activities of any shape, with blank rows, dead fields and empty places."""
+    n, d, c = draw(st.integers(1, 40)), draw(st.integers(1, 70)), draw(st.integers(1, 90))
+    width = draw(st.integers(1, c))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    x = rng.integers(0, 256, (n, d)) * (rng.random((n, d)) < draw(st.sampled_from([0.1, 0.5, 1.0])))
+    dtype = draw(st.sampled_from([np.uint8, np.float32]))
+    w = (1 + rng.gamma(0.5, 2.0, (c, d))).astype(np.float32)
+    log_w = np.zeros((c, kernels.padded(d)), np.float32)
+    log_w[:, :d] = np.log(w)
+    n_base = draw(st.integers(1, 3))
+    ids = np.argsort(rng.random((n, c)), axis=1)[:, :width].astype(np.int32)
+    s = rng.dirichlet(np.ones(width), n).astype(np.float32)
+    empty = rng.random((n, width)) < draw(st.sampled_from([0.0, 0.3]))
+    ids[empty], s[empty] = -1, 0
+    return SimpleNamespace(
+        x=np.ascontiguousarray(x.astype(dtype)),
+        scale=rng.uniform(0.001, 0.02, n).astype(np.float32),
+        weight=draw(st.sampled_from([None, rng.integers(0, 4, n).astype(np.float32)])),
+        w=w,
+        log_w=log_w,
+        base=(log_w.sum(axis=1) + rng.normal(0, 1, (n_base, c))).astype(np.float32),
+        base_row=draw(st.sampled_from([None, rng.integers(0, n_base, n).astype(np.int32)])),
+        ids=ids,
+        s=s,
+        width=width,
+        rng=rng,
+    )
+
+
+def outputs(n: int, width: int, ids: Any = None) -> tuple[Any, Any, Any]:
+    ids = np.full((n, width), -1, np.int32) if ids is None else ids.copy()
+    return ids, np.full((n, width), np.nan, np.float32), np.full(n, np.nan, np.float32)
+
+
+def assert_same_activities(native: tuple[Any, Any, Any], expected: tuple[Any, Any, Any]) -> None:
+    """Equal up to rounding; fields may swap places where their activities tie."""
+    np.testing.assert_allclose(native[2], expected[2], rtol=2e-5, atol=2e-4)
+    np.testing.assert_allclose(native[1], expected[1], atol=2e-3)
+    np.testing.assert_array_equal(native[0] < 0, expected[0] < 0)
+    for a, b, s in zip(native[0], expected[0], expected[1], strict=True):
+        clear = np.abs(np.diff(s, prepend=2.0, append=-1.0))
+        sure = (clear[:-1] > 1e-3) & (clear[1:] > 1e-3)
+        np.testing.assert_array_equal(a[sure], b[sure])
+
+
+@given(problems())
+def test_select_top(p: SimpleNamespace) -> None:
+    raw = np.ascontiguousarray(p.x.astype(np.float32) @ p.log_w[:, : p.x.shape[1]].T)
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        out = outputs(len(p.x), p.width)
+        kernel.select_top(raw, p.scale, p.base, p.base_row, *out, threads)
+        results.append(out)
+    for one, three in zip(results[0], results[1], strict=True):
+        np.testing.assert_array_equal(one, three)
+    assert_same_activities(results[0], results[2])
+
+
+@given(problems(), st.integers(1, 5), st.integers(1, 40))
+def test_search_groups(p: SimpleNamespace, n_groups: int, g: int) -> None:
+    lists = p.rng.integers(-1, len(p.w), (n_groups, g)).astype(np.int32)
+    group = p.rng.integers(0, n_groups, len(p.x)).astype(np.int32)
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        out = outputs(len(p.x), p.width, p.ids)
+        kernel.search_groups(p.x, p.scale, p.log_w, p.base, p.base_row, group, lists, *out, threads)
+        results.append(out)
+    for one, three in zip(results[0], results[1], strict=True):
+        np.testing.assert_array_equal(one, three)
+    assert_same_activities(results[0], results[2])
+
+
+@given(problems())
+def test_a_score_does_not_depend_on_the_company(p: SimpleNamespace) -> None:
+    """A point gets the same bits alone as among others."""
+    everything = np.arange(len(p.w), dtype=np.int32)[None]
+    together, alone = outputs(len(p.x), p.width), outputs(len(p.x), p.width)
+    arguments = (p.scale, p.log_w, p.base[:1], None)
+    _native.search_groups(p.x, *arguments, np.zeros(len(p.x), np.int32), everything, *together, 2)
+    for n in range(len(p.x)):
+        one = slice(n, n + 1)
+        part = [a[one] for a in alone]
+        _native.search_groups(p.x[one], p.scale[one], *arguments[1:], np.zeros(1, np.int32), everything, *part, 1)
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@given(problems(), st.integers(1, 30))
+def test_build_lists(p: SimpleNamespace, g: int) -> None:
+    one, three, expected = (np.full((len(p.w), g), 7, np.int32) for _ in range(3))
+    _native.build_lists(p.ids, one, 1)
+    _native.build_lists(p.ids, three, 3)
+    reference.build_lists(p.ids, expected, 1)
+    np.testing.assert_array_equal(one, three)
+    np.testing.assert_array_equal(one, expected)
+
+
+@given(problems())
+def test_m_step(p: SimpleNamespace) -> None:
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        out = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32), np.empty(len(p.w)))
+        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, p.w, *out, threads)
+        results.append(out)
+    for one, three, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, three)
+        np.testing.assert_allclose(one, expected, rtol=2e-5, atol=2e-5)
+
+
+@given(problems(), st.floats(0.001, 0.5))
+def test_hebbian_step(p: SimpleNamespace, rate: float) -> None:
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        out = (p.w.copy(), p.log_w.copy(), p.log_w.sum(axis=1), p.w.sum(axis=1))
+        kernel.hebbian_step(p.x, p.scale, p.weight, p.ids, p.s, rate, *out, threads)
+        results.append(out)
+    for one, three, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, three)
+        np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4)
+
+
+@given(problems(), st.integers(2, 40), st.integers(1, 9), st.floats(0.01, 1.0), st.booleans())
+def test_learn_classes(p: SimpleNamespace, n_classes: int, batch: int, rate: float, self_label: bool) -> None:
+    n, c = len(p.x), len(p.w)
+    real = p.ids >= 0
+    indptr = np.concatenate([[0], np.cumsum(real.sum(axis=1))]).astype(np.int64)
+    label = p.rng.integers(-1, n_classes, n).astype(np.int32)
+    r = np.zeros((c, kernels.padded(n_classes)), np.float32)
+    r[:, :n_classes] = p.rng.dirichlet(np.ones(c), n_classes).T * (p.rng.random((c, 1)) < 0.9)
+    order = p.rng.permutation(n)
+    results = []
+    for kernel in (_native, reference):
+        now, taught = r.copy(), np.full(n, -9, np.int32)
+        kernel.learn_classes(
+            indptr, p.ids[real], p.s[real], label, p.weight, order, batch, rate, 0.3, self_label, now, n_classes, taught
+        )
+        results.append((now, taught))
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-5)
+
+
+@given(problems(), st.integers(0, 2**63))
+def test_row_hashes(p: SimpleNamespace, seed: int) -> None:
+    native, expected = np.empty(len(p.x), np.uint64), np.empty(len(p.x), np.uint64)
+    _native.row_hashes(p.x, seed, native, 2)
+    reference.row_hashes(p.x.astype(np.float32), seed, expected, 1)
+    np.testing.assert_array_equal(native, expected)
+
+
+@given(problems())
+def test_log_factorials(p: SimpleNamespace) -> None:
+    native, expected = np.empty(len(p.x)), np.empty(len(p.x))
+    _native.log_factorials(p.x, p.scale, native, 2)
+    reference.log_factorials(p.x, p.scale, expected, 1)
+    np.testing.assert_allclose(native, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_arguments_are_checked() -> None:
+    x, scale = np.ones((3, 4), np.float32), np.ones(3, np.float32)
+    with pytest.raises(ValueError, match="a value for each row"):
+        _native.log_factorials(x, scale, np.empty(2), 1)
+    with pytest.raises(TypeError):
+        _native.log_factorials(x.astype(np.float64), scale, np.empty(3), 1)
+    with pytest.raises(TypeError):
+        _native.log_factorials(np.asfortranarray(x), scale, np.empty(3), 1)
+    with pytest.raises(ValueError, match="no such instruction set"):
+        _native.use_instruction_set("abacus")

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tnesi.layers.labels import encode_labels
+
+
+@pytest.mark.parametrize(
+    ("y", "marker"),
+    [
+        ([3, -1, 7], -1),
+        (np.array([3.0, -1.0, 7.0]), -1),
+        (np.array([3.0, np.nan, 7.0]), np.nan),
+        (["a", "", "b"], ""),
+        (np.array(["a", -1, "b"]), -1),
+        (np.array(["a", -1, "b"], dtype=object), -1),
+        (np.array(["a", None, "b"], dtype=object), None),
+        (pd.Series(["a", None, "b"]), None),
+        (pd.Series(["a", "?", "b"], dtype="category"), "?"),
+        ([0, 9, 1], 9),
+    ],
+)
+def test_markers(y: object, marker: object) -> None:
+    codes, classes = encode_labels(y, marker)
+    assert codes.tolist() == [0, -1, 1]
+    assert len(classes) == 2
+
+
+def test_minus_one_is_a_class_where_it_is_not_the_marker() -> None:
+    codes, classes = encode_labels([-1, 1, -1], None)
+    assert codes.tolist() == [0, 1, 0]
+    assert classes.tolist() == [-1, 1]
+
+
+def test_no_labels() -> None:
+    with pytest.raises(ValueError, match=r"no labels at all.*PoissonMixture"):
+        encode_labels([-1, -1], -1)
+
+
+def test_one_class() -> None:
+    with pytest.raises(ValueError, match=r"of one class.*at least two"):
+        encode_labels([3, -1, 3], -1)
+
+
+def test_continuous_targets() -> None:
+    with pytest.raises(ValueError, match="continuous"):
+        encode_labels([0.5, 1.5, -1], -1)

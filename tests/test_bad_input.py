@@ -1,0 +1,156 @@
+"""Bad input gets an error that says what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tnesi import PoissonMixture, SimpletronClassifier
+
+X = np.random.default_rng(0).integers(1, 9, (40, 6)).astype(float)
+y = np.arange(40) % 2
+
+
+def changed(value: float) -> np.ndarray:
+    bad = X.copy()
+    bad[3, 2] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (changed(-1), "Negative values.*shift or clip"),
+        (changed(np.nan), "contains NaN"),
+        (changed(np.inf), "contains infinity"),
+        (np.where(np.arange(40)[:, None] == 17, 0, X), "row 17 is all zero.*zero_rows='uniform'"),
+        (X[0], "Expected 2D array"),
+        (X[None], "dim 3"),
+        (X[:, :1], "n_features = 1"),
+        (X[:0], "0 sample"),
+        (X.astype(complex) * 1j, "Complex data"),
+        (np.array([["a", "b"], ["c", "d"]]), "could not convert string"),
+    ],
+)
+def test_data(bad: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PoissonMixture(norm=30).fit(bad)
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(norm=30).fit(bad, y[: len(bad)])
+
+
+def test_sparse_data_are_refused_kindly() -> None:
+    with pytest.raises(TypeError, match=r"[Ss]parse data was passed.*dense"):
+        PoissonMixture().fit(sparse.csr_array(X))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components=0: pass an integer of at least 1, or 'auto'"),
+        ({"n_components": 2.5}, r"n_components=2\.5"),
+        ({"n_components": "many"}, "n_components='many'"),
+        ({"n_components": 41}, "41 fields cannot be told apart with 40 distinct rows: pass fewer"),
+        ({"truncation": 0}, "truncation=0"),
+        ({"n_components": 5, "truncation": 6}, "truncation=6 is more than the 5 fields: pass at most"),
+        ({"norm": 6}, "norm=6 must be larger than the number of features"),
+        ({"norm": -1}, "norm=-1"),
+        ({"norm": "big"}, "norm='big'"),
+        ({"norm": np.nan}, "norm=nan"),
+        ({"solver": "sgd"}, "solver='sgd': pass one of 'em', 'hebbian'"),
+        ({"search": "guess"}, "search='guess'"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"max_iter": True}, "max_iter=True"),
+        ({"tol": -1}, "tol=-1"),
+        ({"tol": None}, "tol=None"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"learning_rate": 0}, "learning_rate=0: pass a number of more than 0"),
+        ({"zero_rows": "drop"}, "zero_rows='drop'"),
+        ({"n_threads": 0}, "n_threads=0"),
+    ],
+)
+def test_parameters(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PoissonMixture(**parameters).fit(X)
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"threshold": 1.5}, "threshold=1.5: pass a number of at least 0 and at most 1"),
+        ({"self_labelling": "yes"}, "self_labelling='yes': pass True or False"),
+        ({"recurrent": 1}, "recurrent=1"),
+        ({"label_learning_rate": -1}, "label_learning_rate=-1"),
+        ({"label_max_iter": 0}, "label_max_iter=0"),
+    ],
+)
+def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(norm=30, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.full(40, -1), "no labels at all"),
+        (np.where(np.arange(40) < 3, 5, -1), "of one class"),
+        (y[:39], "inconsistent numbers of samples"),
+        (None, "y"),
+        (np.stack([y, y], axis=1), "1d array"),
+        (y + 0.5, "continuous"),
+    ],
+)
+def test_labels(labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(norm=30).fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(39), "sample_weight.shape"),
+        (-np.ones(40), "Negative values"),
+        (np.zeros(40), "at least one non-zero"),
+        (np.where(y == 1, 0.0, 1.0), "fewer than two classes"),
+        (np.where(np.arange(40) == 3, np.nan, 1.0), "NaN"),
+    ],
+)
+def test_weights(weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(norm=30).fit(X, y, sample_weight=weight)
+
+
+def test_after_fit() -> None:
+    clf = SimpletronClassifier(5, truncation=3, norm=30, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="6 features"):
+        clf.predict(X[:, :5])
+    with pytest.raises(ValueError, match=r"39 labels.*40 rows"):
+        clf.fit_labels(y[:39])
+    with pytest.raises(ValueError, match="no labels at all"):
+        clf.fit_labels(np.full(40, -1))
+    with pytest.raises(ValueError, match="all zero"):
+        clf.predict(np.zeros((1, 6)))
+    with pytest.raises(ValueError, match="n_samples=0"):
+        clf.mixture_.sample(0)
+
+
+def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
+    clf = SimpletronClassifier(5, truncation=3, norm=30, random_state=0).fit(X, y)
+    before = clf.predict_proba(X)
+    with pytest.raises(ValueError, match="of one class"):
+        clf.fit_labels(np.where(y == 1, 1, -1))
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    assert clf.classes_.tolist() == [0, 1]
+
+
+def test_equal_rows() -> None:
+    same = np.repeat(X[:1], 40, axis=0)
+    mixture = PoissonMixture(norm=30, random_state=0).fit(same)
+    assert mixture.n_components_ == 1
+    clf = SimpletronClassifier(norm=30, random_state=0).fit(same, y)
+    assert np.isfinite(clf.predict_proba(same)).all()

@@ -1,0 +1,79 @@
+"""What the package promises as a whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tnesi
+from tnesi import kernels
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_the_native_kernels_are_in_use() -> None:
+    assert kernels.NATIVE or kernels.FORCED
+
+
+def test_import_pulls_in_nothing_heavy() -> None:
+    code = "import sys, tnesi; print([m for m in ('matplotlib', 'dask', 'torch', 'starlette') if m in sys.modules])"
+    assert run(code).stdout.strip() == "[]"
+
+
+FIT = """
+from sklearn.datasets import load_digits
+from tnesi import SimpletronClassifier, kernels
+X, y = load_digits(return_X_y=True)
+clf = SimpletronClassifier(40, norm=180, max_iter=3, tol=0, random_state=0).fit(X[:300], y[:300])
+print(kernels.NATIVE, round(clf.score(X[300:600], y[300:600]), 2))
+"""
+
+
+def test_the_reference_kernels_do_the_same_work() -> None:
+    native, reference = (run(FIT, TNESI_KERNELS=choice).stdout.split() for choice in ("native", "reference"))
+    assert (native[0], reference[0]) == ("True", "False")
+    assert float(reference[1]) == pytest.approx(float(native[1]), abs=0.02)
+
+
+def test_one_clear_warning_without_native_kernels() -> None:
+    code = "import sys; sys.modules['tnesi.kernels._native'] = None\n" + FIT
+    refused = run(code)
+    assert "RuntimeWarning: tnesi runs on its NumPy kernels" in refused.stderr
+    warned = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert warned.stderr.count("RuntimeWarning") == 1
+    assert "Install GCC or Clang" in warned.stderr
+    assert warned.stdout.startswith("False")
+
+
+def test_a_wrong_choice_of_kernels_is_refused() -> None:
+    assert "use 'native' or 'reference'" in run("import tnesi", TNESI_KERNELS="fortran").stderr
+
+
+def test_versions_agree() -> None:
+    for file in ("pyproject.toml", "CITATION.cff"):
+        found = re.search(r'^version\W+([\d.]+)"?$', (ROOT / file).read_text(), re.MULTILINE)
+        assert found is not None
+        assert found.group(1) == tnesi.__version__
+
+
+def test_no_file_is_too_long() -> None:
+    sources = [
+        p for ending in ("py", "cpp", "h") for folder in ("src", "native") for p in (ROOT / folder).rglob(f"*.{ending}")
+    ]
+    assert sources
+    assert [str(p) for p in sources if len(p.read_text().splitlines()) > 400] == []
