@@ -67,8 +67,10 @@ def norm(options: argparse.Namespace) -> list[Row]:
         for above in ("auto", *grid):
             errors = []
             for train, test, y_train, y_test in parts:
-                value = "auto" if above == "auto" else n_features + above
-                classifier = SimpletronClassifier(norm=value, random_state=0).fit(train, y_train)
+                classifier = SimpletronClassifier(random_state=0)
+                if above != "auto":
+                    classifier.norm = n_features + above
+                classifier.fit(train, y_train)
                 errors.append(100 * (1 - classifier.score(test, y_test)))
                 if above == "auto":
                     chosen = classifier.mixture_.norm_

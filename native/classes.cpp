@@ -11,20 +11,42 @@ namespace {
 constexpr float kFoldBelow = 1e-12f;  // a class's common factor is folded into its weights before it underflows
 
 void fold_scale(const ClassLayer& layer, std::size_t k) {
-    for (std::size_t c = 0; c < layer.c; ++c) layer.r[c * layer.k_padded + k] *= layer.scale[k];
+    for (std::size_t c = 0; c < layer.c; ++c) {
+        float& weight = layer.r[c * layer.k_padded + k];
+        weight *= layer.scale[k];
+        if (weight < kUnreached) weight = 0.0f;  // and no denormal numbers, which are slow
+    }
     layer.scale[k] = 1.0f;
 }
 
-// argmax t if best - second best > threshold, else -1
-std::int32_t confident_class(const float* t, std::size_t n_classes, float threshold) {
-    std::size_t best = 0;
-    for (std::size_t k = 1; k < n_classes; ++k)
-        if (t[k] > t[best]) best = k;
-    float second = 0.0f;
-    for (std::size_t k = 0; k < n_classes; ++k)
-        if (k != best) second = std::max(second, t[k]);
-    return t[best] - second > threshold ? static_cast<std::int32_t>(best) : -1;
-}
+// The activities of the next points, which lie anywhere in memory, copied next to each other: the copies do not
+// depend on each other, so the processor waits for many of them at once and not for each in turn.
+struct Gathered {
+    std::vector<std::size_t> start;  // of a point's fields
+    std::vector<const float*> rows;  // a field's row of r
+    std::vector<float> values;       // and its activity
+
+    void gather(const std::int64_t* indptr, const std::int32_t* indices, const float* from, const std::int64_t* order,
+                std::size_t n, const ClassLayer& layer) {
+        start.resize(n + 1);
+        start[0] = 0;
+        for (std::size_t at = 0; at < n; ++at) {
+            const std::int64_t first = indptr[order[at]], length = indptr[order[at] + 1] - first;
+            start[at + 1] = start[at] + static_cast<std::size_t>(length);
+            __builtin_prefetch(indices + first);
+            __builtin_prefetch(from + first);
+        }
+        rows.resize(start[n]);
+        values.resize(start[n]);
+        for (std::size_t at = 0; at < n; ++at) {
+            const std::int64_t first = indptr[order[at]];
+            for (std::size_t i = start[at], j = static_cast<std::size_t>(first); i < start[at + 1]; ++i, ++j) {
+                rows[i] = layer.r + static_cast<std::size_t>(indices[j]) * layer.k_padded;
+                values[i] = from[j];
+            }
+        }
+    }
+};
 
 }  // namespace
 
@@ -32,30 +54,27 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
                    std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
                    std::int32_t* taught) {
-    std::vector<const float*> rows;
+    constexpr std::size_t kGather = 128;
+    const std::size_t chunk = batch * std::max<std::size_t>(1, kGather / batch);
+    Gathered near;
     std::vector<float> t(layer.k_padded);
     std::vector<double> mass(layer.k);
     std::vector<float> step(layer.k);
     const Lanes& simd = lanes();
 
     for (std::size_t begin = 0; begin < n_order; begin += batch) {
-        const std::size_t end = std::min(begin + batch, n_order);
+        const std::size_t end = std::min(begin + batch, n_order), offset = begin - begin % chunk;
+        if (begin == offset)
+            near.gather(indptr, indices, values, order + begin, std::min(chunk, n_order - begin), layer);
         std::fill(mass.begin(), mass.end(), 0.0);
         for (std::size_t at = begin; at < end; ++at) {  // activities from the weights before the batch
             const auto n = static_cast<std::size_t>(order[at]);
             std::int32_t k = label[n];
             if (k < 0 && self_label) {
-                const auto first = static_cast<std::size_t>(indptr[n]), last = static_cast<std::size_t>(indptr[n + 1]);
-                if (at + 1 < end) {
-                    const auto next = static_cast<std::size_t>(indptr[order[at + 1]]);
-                    __builtin_prefetch(indices + next);
-                    __builtin_prefetch(values + next);
-                }
-                rows.clear();
-                for (std::size_t i = first; i < last; ++i)
-                    rows.push_back(layer.r + static_cast<std::size_t>(indices[i]) * layer.k_padded);
-                simd.class_vote(rows.data(), values + first, last - first, layer.scale, layer.k_padded, t.data());
-                k = confident_class(t.data(), layer.k, threshold);
+                const std::size_t first = near.start[at - offset], last = near.start[at - offset + 1];
+                simd.class_vote(near.rows.data() + first, near.values.data() + first, last - first, layer.scale,
+                                layer.k_padded, t.data());
+                k = simd.clear_winner(t.data(), layer.k_padded, threshold);
             }
             taught[n] = k;
             if (k >= 0) mass[static_cast<std::size_t>(k)] += weight ? static_cast<double>(weight[n]) : 1.0;
@@ -73,8 +92,8 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
             if (taught[n] < 0) continue;
             const auto k = static_cast<std::size_t>(taught[n]);
             const float gain = step[k] * (weight ? weight[n] : 1.0f);
-            for (std::int64_t i = indptr[n]; i < indptr[n + 1]; ++i)
-                layer.r[static_cast<std::size_t>(indices[i]) * layer.k_padded + k] += gain * values[i];
+            for (std::size_t i = near.start[at - offset]; i < near.start[at - offset + 1]; ++i)
+                layer.r[static_cast<std::size_t>(near.rows[i] - layer.r) + k] += gain * near.values[i];
         }
     }
     for (std::size_t k = 0; k < layer.k; ++k) fold_scale(layer, k);

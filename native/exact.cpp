@@ -11,12 +11,12 @@ namespace tnesi {
 void select_top(const float* raw, const float* scale, const Fields& fields, Activities out, int n_threads) {
     const std::size_t c = fields.c, n_steps = (c + kStep - 1) / kStep;
     struct Scratch {
-        std::vector<Scored> heap;
+        std::vector<Scored> best;
         std::vector<float> logits, tops, sorted;
     };
     std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(n_threads, 1)));
     for (auto& own : scratch) {
-        own.heap.resize(out.c_prime);
+        own.best.resize(out.c_prime);
         own.logits.resize(out.c_prime);
         own.tops.resize(n_steps);
         own.sorted.resize(n_steps);
@@ -36,7 +36,7 @@ void select_top(const float* raw, const float* scale, const Fields& fields, Acti
                 std::nth_element(own.sorted.begin(), nth, own.sorted.end(), std::greater<float>());
                 bar = *nth;
             }
-            Best best(own.heap.data(), out.c_prime);
+            Best best(own.best.data(), out.c_prime);
             for (std::size_t step = 0; step < n_steps; ++step) {
                 if (own.tops[step] < bar) continue;
                 for (std::size_t i = step * kStep; i < std::min(c, (step + 1) * kStep); ++i) {
@@ -46,7 +46,7 @@ void select_top(const float* raw, const float* scale, const Fields& fields, Acti
                 }
             }
             const std::size_t n_best = best.finish();
-            write_activities(out, n, own.heap.data(), n_best, own.logits.data());
+            write_activities(out, n, own.best.data(), n_best, own.logits.data());
         }
     });
 }

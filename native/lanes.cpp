@@ -35,14 +35,6 @@ inline VI as_int(V v) {
     return out;
 }
 
-inline float max_lanes(V v) {
-    float top[kWidth];
-    store(top, v);
-    for (std::size_t half = kWidth / 2; half > 0; half /= 2)
-        for (std::size_t i = 0; i < half; ++i) top[i] = top[i] > top[i + half] ? top[i] : top[i + half];
-    return top[0];
-}
-
 // The sums of four vectors at once: far fewer shuffles than four times sum_lanes.
 inline V4 quarter(V v) {
 #if TNESI_WIDTH == 16
@@ -56,6 +48,20 @@ inline V4 quarter(V v) {
     return v;
 #endif
 }
+inline float max_lanes(V v) {
+    float top[kWidth];
+    store(top, v);
+    V4 best;
+    std::memcpy(&best, top, sizeof best);
+    for (std::size_t i = 4; i < kWidth; i += 4) {
+        V4 other;
+        std::memcpy(&other, top + i, sizeof other);
+        best = other > best ? other : best;
+    }
+    const float a = best[0] > best[1] ? best[0] : best[1], b = best[2] > best[3] ? best[2] : best[3];
+    return a > b ? a : b;
+}
+
 // In the same order as sum_four: a product does not depend on how many rows were multiplied together.
 inline float sum_lanes(V v) {
     const V4 q = quarter(v);
@@ -293,19 +299,31 @@ void widen_u8(const std::uint8_t* x, std::size_t n, float* out) {
     for (; i < n; ++i) out[i] = static_cast<float>(x[i]);
 }
 
-void class_vote(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_padded,
-                float* t) {
+// K is the padded number of classes where it is known at compile time (most often one block), else 0.
+template <std::size_t K>
+void class_vote_of(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_given,
+                   float* t) {
+    const std::size_t k_padded = K > 0 ? K : k_given;
     constexpr std::size_t kAtOnce = 64;
-    float share[kAtOnce];
+    float reached[kAtOnce], share[kAtOnce];
     for (std::size_t k = 0; k < k_padded; ++k) t[k] = 0.0f;
     for (std::size_t at = 0; at < n; at += kAtOnce) {
         const std::size_t m = n - at < kAtOnce ? n - at : kAtOnce;
-        for (std::size_t i = 0; i < m; ++i) {
-            V total = {};
-            for (std::size_t k = 0; k < k_padded; k += kWidth) total += load(r[at + i] + k) * load(scale + k);
-            share[i] = sum_lanes(total);
+        for (std::size_t i = 0; i < m; i += kWidth) store(reached + i, V{});
+        for (std::size_t i = 0; i < m; i += 4) {
+            V total[4] = {};
+            for (std::size_t j = 0; j < 4; ++j) {
+                const float* row = r[at + (i + j < m ? i + j : m - 1)];
+                for (std::size_t k = 0; k < k_padded; k += kWidth) total[j] += load(row + k) * load(scale + k);
+            }
+            const V4 four = sum_four(total[0], total[1], total[2], total[3]);
+            std::memcpy(reached + i, &four, sizeof four);
         }
-        for (std::size_t i = 0; i < m; ++i) share[i] = share[i] > 0.0f ? s[at + i] / share[i] : 0.0f;
+        for_lanes(s + at, m, 0.0f, [&](V active, std::size_t i, std::size_t) {
+            const V sum = load(reached + i);
+            const VI real = sum > kUnreached;
+            store(share + i, real ? active / (real ? sum : all(1.0f)) : all(0.0f));
+        });
         for (std::size_t k = 0; k < k_padded; k += kWidth) {
             V sum = {};
             for (std::size_t i = 0; i < m; ++i) sum += load(r[at + i] + k) * share[i];
@@ -314,10 +332,41 @@ void class_vote(const float* const* r, const float* s, std::size_t n, const floa
     }
 }
 
+void class_vote(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_padded,
+                float* t) {
+    if (k_padded == kBlock)
+        class_vote_of<kBlock>(r, s, n, scale, k_padded, t);
+    else
+        class_vote_of<0>(r, s, n, scale, k_padded, t);
+}
+
+// t is padded with zeros, which can be neither best nor, where it matters, second.
+template <typename F>
+inline float largest(const float* t, std::size_t k_padded, F&& seen) {
+    V top = all(0.0f);
+    for (std::size_t k = 0; k < k_padded; k += kWidth) {
+        const V v = seen(load(t + k), k);
+        top = v > top ? v : top;
+    }
+    return max_lanes(top);
+}
+
+std::int32_t clear_winner(const float* t, std::size_t k_padded, float threshold) {
+    const float best = largest(t, k_padded, [](V v, std::size_t) { return v; });
+    std::size_t which = 0;
+    while (which + 1 < k_padded && t[which] != best) ++which;
+    const float second = largest(t, k_padded, [&](V v, std::size_t k) {
+        VI place;
+        for (std::size_t i = 0; i < kWidth; ++i) place[i] = static_cast<std::int32_t>(i);
+        return place == static_cast<std::int32_t>(which) - static_cast<std::int32_t>(k) ? all(0.0f) : v;
+    });
+    return best - second > threshold ? static_cast<std::int32_t>(which) : -1;
+}
+
 }  // namespace
 
 extern const Lanes TNESI_LANES;
 const Lanes TNESI_LANES = {TNESI_NAME,    kPoints,     dots,         log_all,  log_factorials, softmax,
-                           block_largest, add_rows_u8, add_rows_f32, widen_u8, class_vote};
+                           block_largest, add_rows_u8, add_rows_f32, widen_u8, class_vote,     clear_winner};
 
 }  // namespace tnesi

@@ -16,6 +16,9 @@ constexpr std::size_t kBlock = 16;
 // Scores that the exact search looks at together.
 constexpr std::size_t kStep = 64;
 
+// A field's class weights decay where nobody visits it; below this sum the field counts as unreached.
+constexpr float kUnreached = 1e-30f;
+
 struct Lanes {
     const char* name;
     // How many points `dots` takes at once with the best use of registers.
@@ -38,9 +41,11 @@ struct Lanes {
     void (*add_rows_f32)(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum);
     void (*widen_u8)(const std::uint8_t* x, std::size_t n, float* out);
     // t[k] = sum over i of s[i] * r[i][k] * scale[k] / (sum over k of r[i][k] * scale[k]); K padded to kBlock.
-    // A field that no class has reached (sum zero) contributes nothing.
+    // A field that no class has reached (sum at most kUnreached) contributes nothing.
     void (*class_vote)(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_padded,
                        float* t);
+    // argmax t if best - second best > threshold (strictly), else -1; t is not negative.
+    std::int32_t (*clear_winner)(const float* t, std::size_t k_padded, float threshold);
 };
 
 // Tables that this processor can run, the widest last; the baseline is always there.

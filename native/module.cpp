@@ -6,9 +6,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels.h"
@@ -31,6 +33,15 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("kernel arguments do not fit: ") + what);
 }
 
+// Whether all values are in [0, bound); the largest as an unsigned number tells, and vectorises.
+template <typename T>
+bool all_below(const Vector<const T>& values, std::size_t bound) {
+    std::make_unsigned_t<T> largest = 0;
+    for (std::size_t i = 0; i < values.shape(0); ++i)
+        largest = std::max(largest, static_cast<std::make_unsigned_t<T>>(values.data()[i]));
+    return values.shape(0) == 0 || largest < bound;
+}
+
 template <typename T>
 tnesi::Rows<T> rows_of(const Matrix<const T>& x, const Vector<const float>& scale) {
     require(scale.shape(0) == x.shape(0), "one scale for each row of x");
@@ -43,8 +54,7 @@ tnesi::Fields fields_of(const Matrix<const float>* log_w, std::size_t d_padded, 
     if (log_w) require(log_w->shape(0) == base.shape(1), "log_w and base have the same number of fields");
     if (base_row) {
         require(base_row->shape(0) == n, "one base_row for each point");
-        for (std::size_t i = 0; i < n; ++i)
-            require(static_cast<std::uint32_t>(base_row->data()[i]) < base.shape(0), "base_row names a row of base");
+        require(all_below(*base_row, base.shape(0)), "base_row names a row of base");
     }
     return {log_w ? log_w->data() : nullptr, base.data(), base_row ? base_row->data() : nullptr, base.shape(1),
             d_padded};
@@ -85,8 +95,7 @@ void search_groups(Matrix<const T> x, Vector<const float> scale, Matrix<const fl
     require(group.shape(0) == rows.n, "one group for each point");
     const tnesi::Fields fields = fields_of(&log_w, log_w.shape(1), base, base_row, rows.n);
     const tnesi::Activities out = activities_of(ids, s, log_sum, rows.n);
-    for (std::size_t i = 0; i < rows.n; ++i)
-        require(static_cast<std::uint32_t>(group.data()[i]) < lists.shape(0), "group names a row of lists");
+    require(all_below(group, lists.shape(0)), "group names a row of lists");
     nb::gil_scoped_release release;
     tnesi::search_groups(rows, fields, group.data(), lists.data(), lists.shape(0), lists.shape(1), out, n_threads);
 }
@@ -147,10 +156,8 @@ void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t>
         require(indptr.data()[i] <= indptr.data()[i + 1], "indptr ascends");
         require(label.data()[i] < static_cast<std::int32_t>(n_classes), "labels below n_classes");
     }
-    for (std::size_t i = 0; i < indices.shape(0); ++i)
-        require(static_cast<std::uint32_t>(indices.data()[i]) < r.shape(0), "indices name fields");
-    for (std::size_t i = 0; i < order.shape(0); ++i)
-        require(static_cast<std::uint64_t>(order.data()[i]) < n, "order names points");
+    require(all_below(indices, r.shape(0)), "indices name fields");
+    require(all_below(order, n), "order names points");
     const float* weights = weight_of(weight, n);
     std::vector<float> scale(r.shape(1), 0.0f);
     for (std::size_t k = 0; k < n_classes; ++k) scale[k] = 1.0f;

@@ -19,7 +19,7 @@ struct Scratch {
     std::vector<std::int32_t> ids;     // and their fields
     std::vector<std::size_t> mark;     // per field: the last group it was a candidate of
     std::vector<float> scores, logits;
-    std::vector<Scored> heap;
+    std::vector<Scored> best;
     std::vector<const float*> own_rows;  // fields of a point's K^(n) that the list lacks
     std::vector<std::int32_t> own_ids;
     std::vector<float> own_scores;
@@ -32,7 +32,7 @@ struct Scratch {
           mark(c, 0),
           scores(kPointsMax * g),
           logits(c_prime),
-          heap(c_prime),
+          best(c_prime),
           own_rows(c_prime),
           own_ids(c_prime),
           own_scores(c_prime) {}
@@ -64,6 +64,15 @@ int load_points(const Rows<T>& rows, const Member* members, std::size_t n, std::
     return n_blocks;
 }
 
+// Rows lie anywhere in memory: ask for the next ones while these are worked on.
+template <typename T>
+void prefetch_points(const Rows<T>& rows, const std::vector<Member>& members, std::size_t begin, std::size_t end) {
+    for (std::size_t at = begin; at < std::min(end, members.size()); ++at) {
+        const char* row = reinterpret_cast<const char*>(rows.x + static_cast<std::size_t>(members[at].point) * rows.d);
+        for (std::size_t byte = 0; byte < rows.d * sizeof(T); byte += 64) __builtin_prefetch(row + byte);
+    }
+}
+
 }  // namespace
 
 template <typename T>
@@ -92,13 +101,14 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
             }
             for (std::size_t at = begin; at < end; at += step) {
                 const std::size_t m = std::min(step, end - at);
+                prefetch_points(rows, groups.members, at + m, at + m + step);
                 const int n_blocks = load_points(rows, &groups.members[at], m, fields.d_padded, own);
                 simd.dots(own.points.data(), fields.d_padded, static_cast<int>(m), own.rows.data(), n_rows,
                           own.blocks.data(), n_blocks, own.scores.data());
                 for (std::size_t p = 0; p < m; ++p) {
                     const auto n = static_cast<std::size_t>(groups.members[at + p].point);
                     const float* base = base_of(fields, n);
-                    Best best(own.heap.data(), out.c_prime);
+                    Best best(own.best.data(), out.c_prime);
                     int n_own = 0;
                     for (std::size_t i = 0; i < out.c_prime; ++i) {
                         const std::int32_t id = out.ids[n * out.c_prime + i];
@@ -112,14 +122,13 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
                               own.blocks.data(), n_blocks, own.own_scores.data());
                     const auto offer = [&](const std::int32_t* ids, const float* scores, int count) {
                         for (int i = 0; i < count; ++i) {
-                            const float score = base[ids[i]] + scores[i] * rows.scale[n];
-                            if (score >= best.bar()) best.offer({score, ids[i]});
+                            best.offer({base[ids[i]] + scores[i] * rows.scale[n], ids[i]});
                         }
                     };
                     offer(own.ids.data(), own.scores.data() + p * static_cast<std::size_t>(n_rows), n_rows);
                     offer(own.own_ids.data(), own.own_scores.data(), n_own);
                     const std::size_t n_best = best.finish();
-                    write_activities(out, n, own.heap.data(), n_best, own.logits.data());
+                    write_activities(out, n, own.best.data(), n_best, own.logits.data());
                 }
             }
         }

@@ -18,33 +18,31 @@ struct Better {
     }
 };
 
-// Keeps the best `room` of what it is offered, in a heap whose root is the worst kept.
+// Keeps the best `room` of what it is offered, sorted once there are so many. Candidates come roughly best first
+// (lists are ordered by likeness), so few get in later, and an insertion is cheaper than a heap.
 class Best {
   public:
-    Best(Scored* heap, std::size_t room) : heap_(heap), room_(room) {}
-
-    // Nothing at or below this score can get in once the heap is full, but for ties with a smaller id.
-    float bar() const { return n_ < room_ ? -3.0e38f : heap_[0].score; }
+    Best(Scored* kept, std::size_t room) : kept_(kept), room_(room) {}
 
     void offer(const Scored& candidate) {
         if (n_ < room_) {
-            heap_[n_++] = candidate;
-            std::push_heap(heap_, heap_ + n_, Better());
-        } else if (Better()(candidate, heap_[0])) {
-            std::pop_heap(heap_, heap_ + n_, Better());
-            heap_[n_ - 1] = candidate;
-            std::push_heap(heap_, heap_ + n_, Better());
+            kept_[n_++] = candidate;
+            if (n_ == room_) std::sort(kept_, kept_ + n_, Better());
+        } else if (Better()(candidate, kept_[n_ - 1])) {
+            std::size_t i = n_ - 1;
+            for (; i > 0 && Better()(candidate, kept_[i - 1]); --i) kept_[i] = kept_[i - 1];
+            kept_[i] = candidate;
         }
     }
 
-    // Sorts, best first; returns how many there are.
+    // Returns how many there are, best first.
     std::size_t finish() {
-        std::sort_heap(heap_, heap_ + n_, Better());
+        if (n_ < room_) std::sort(kept_, kept_ + n_, Better());
         return n_;
     }
 
   private:
-    Scored* heap_;
+    Scored* kept_;
     std::size_t room_, n_ = 0;
 };
 

@@ -46,4 +46,5 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     """Return the weights as float32, or None where they are all 1."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True).astype(np.float32)
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return weight.astype(np.float32)

@@ -17,12 +17,12 @@ from tnesi._parameters import check_choice, check_integer, check_real, check_row
 from tnesi.engine.em import FreeEnergy, Search, run_em
 from tnesi.engine.hebbian import run_hebbian
 from tnesi.engine.monitor import Listener, Monitor, print_record
+from tnesi.engine.norm import auto_norm
 from tnesi.engine.threads import blas_threads, resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, count_distinct, start_from_rows, start_hebbian
-from tnesi.layers.input import Rows, ZeroRows, normalise, usable_rows
-from tnesi.layers.norm import auto_norm
+from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows, start_hebbian
+from tnesi.layers.input import Rows, ZeroRows, normalise, row_hashes, usable_rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
 
@@ -182,10 +182,13 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         X, _ = usable_rows(X, self.zero_rows)
         with blas_threads(n_threads):
             total = float(len(X) if weight is None else weight.sum(dtype=np.float64))
-            self.norm_ = auto_norm(X, weight) if self.norm == "auto" else float(self.norm)
+            drawn = draw_distinct(row_hashes(X, int(random.randint(2**31)), n_threads), weight)
+            self.n_components_ = self._count_fields(total, drawn.size)
+            if self.norm == "auto":
+                self.norm_ = auto_norm(X, weight, drawn, self.n_components_, n_threads)
+            else:
+                self.norm_ = float(self.norm)
             rows = normalise(X, self.norm_)
-            hashes = rows.hashes(int(random.randint(2**31)), n_threads)
-            self.n_components_ = self._count_fields(total, count_distinct(hashes))
             self.truncation_ = min(
                 self.n_components_ if self.truncation is None else self.truncation, self.n_components_
             )
@@ -194,7 +197,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                 top.begin(self.n_components_)
             monitor = Monitor(float(self.tol), self._listener())
             if self.solver == "em":
-                fields = start_from_rows(rows, weight, hashes, self.n_components_)
+                fields = start_from_rows(rows, weight, drawn[: self.n_components_])
                 if isinstance(self._search, NeighbourSearch):
                     fields = self._search.arrange(fields)
                 fields, activities = run_em(
@@ -225,8 +228,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                     n_threads=n_threads,
                     top=top,
                 )
-                if isinstance(self._search, NeighbourSearch):
-                    self._search.remember(activities, len(fields))
+            if isinstance(self._search, NeighbourSearch):
+                self._search.settle(fields, rows, activities)
         self._keep(fields, monitor)
         return activities
 

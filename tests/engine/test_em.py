@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tnesi.engine.em import run_em
 from tnesi.engine.monitor import Monitor
-from tnesi.layers.fields import Fields, start_from_rows
-from tnesi.layers.input import Rows, normalise
+from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
+from tnesi.layers.input import Rows, normalise, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import NeighbourSearch
 
@@ -18,7 +18,7 @@ def problem(seed: int, n: int, d: int, c: int) -> tuple[Rows, Fields]:
     X = rng.poisson(rng.gamma(0.5, 6.0, (5, d))[rng.integers(0, 5, n)]) + rng.integers(0, 2, (n, d))
     X[X.sum(axis=1) == 0, 0] = 1
     rows = normalise(X.astype(np.float32), d + 50)
-    return rows, start_from_rows(rows, None, rows.hashes(seed, 1), c)
+    return rows, start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, seed, 1), None)[:c])
 
 
 def energies(monitor: Monitor) -> np.ndarray:

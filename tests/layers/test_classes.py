@@ -68,3 +68,17 @@ def test_prior_table(activities: sparse.csr_array) -> None:
     assert np.isfinite(table).all()
     np.testing.assert_allclose(np.exp(table[0]), layer.weights.sum(axis=0), rtol=1e-5)
     np.testing.assert_allclose(np.exp(table[1:]), layer.weights, rtol=1e-5, atol=1e-12)
+
+
+def test_weights_that_decay_to_nothing_do_no_harm() -> None:
+    """Fields that nobody visits lose their class weights; they must neither win nor turn into NaN."""
+    activities = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.4, 0.1]], np.float32))
+    layer = Classes.even(3, 2)
+    label = np.array([0, 1, -1], np.int32)
+    for _ in range(400):
+        taught = layer.learn_epoch(
+            activities, label, None, np.arange(3), batch_size=3, rate=0.9, threshold=0.95, self_label=True
+        )
+        assert np.isfinite(layer.r).all()
+        assert taught.tolist() == [0, 1, -1]
+    np.testing.assert_allclose(layer.weights, [[1, 0, 0], [0, 1, 0]], atol=1e-6)

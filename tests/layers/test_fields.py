@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tnesi.layers.fields import start_from_rows, start_hebbian
-from tnesi.layers.input import Rows, normalise
+from tnesi.layers.fields import draw_distinct, start_from_rows, start_hebbian
+from tnesi.layers.input import Rows, normalise, row_hashes
 
 
 @pytest.fixture
@@ -15,30 +15,32 @@ def rows(rng: np.random.Generator) -> Rows:
 def test_start_does_not_depend_on_the_order_of_rows(rows: Rows, rng: np.random.Generator) -> None:
     order = rng.permutation(len(rows))
     mixed = rows.take(order)
-    one = start_from_rows(rows, None, rows.hashes(7, 1), 10)
-    other = start_from_rows(mixed, None, mixed.hashes(7, 1), 10)
+    one = start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 7, 1), None)[:10])
+    other = start_from_rows(mixed, None, draw_distinct(row_hashes(mixed.x, 7, 1), None)[:10])
     np.testing.assert_allclose(one.w, other.w, rtol=1e-6)
 
 
 def test_start_with_weights_is_start_with_repeated_rows(rows: Rows, rng: np.random.Generator) -> None:
     count = rng.integers(1, 5, len(rows))
     repeated = rows.take(np.repeat(np.arange(len(rows)), count))
-    one = start_from_rows(rows, count.astype(np.float32), rows.hashes(7, 1), 10)
-    other = start_from_rows(repeated, None, repeated.hashes(7, 1), 10)
+    one = start_from_rows(
+        rows, count.astype(np.float32), draw_distinct(row_hashes(rows.x, 7, 1), count.astype(np.float32))[:10]
+    )
+    other = start_from_rows(repeated, None, draw_distinct(row_hashes(repeated.x, 7, 1), None)[:10])
     np.testing.assert_allclose(one.w, other.w, rtol=1e-6)
 
 
 def test_start_follows_the_weights(rows: Rows) -> None:
     weight = np.full(len(rows), 1e-6, np.float32)
     weight[[3, 30]] = 1.0
-    w = start_from_rows(rows, weight, rows.hashes(0, 1), 2).w
+    w = start_from_rows(rows, weight, draw_distinct(row_hashes(rows.x, 0, 1), weight)[:2]).w
     mean, _ = rows.moments(weight)
     expected = 0.5 * rows.take([3, 30]).y() + 0.5 * mean
     np.testing.assert_allclose(np.sort(w, axis=0), np.sort(expected, axis=0), rtol=1e-5)
 
 
 def test_start_sums_to_norm_and_differs_by_seed(rows: Rows) -> None:
-    starts = [start_from_rows(rows, None, rows.hashes(seed, 1), 10).w for seed in (0, 1)]
+    starts = [start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, seed, 1), None)[:10]).w for seed in (0, 1)]
     np.testing.assert_allclose(starts[0].sum(axis=1), rows.norm, rtol=1e-6)
     assert not np.array_equal(starts[0], starts[1])
 

@@ -5,8 +5,8 @@ import pytest
 
 from tnesi.data import ImageData
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, start_from_rows
-from tnesi.layers.input import Rows, normalise
+from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows
+from tnesi.layers.input import Rows, normalise, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch, full_step
 from tnesi.search.neighbours import Cells, NeighbourSearch
 
@@ -25,7 +25,7 @@ def rows() -> Rows:
 
 @pytest.fixture(scope="module")
 def fields(rows: Rows) -> Fields:
-    return start_from_rows(rows, None, rows.hashes(0, 1), 700)
+    return start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 1), None)[:700])
 
 
 def shared(a: Activities, b: Activities) -> float:
@@ -102,7 +102,7 @@ def test_full_step_is_the_m_step_of_all_activities(rows: Rows, fields: Fields) -
 def test_on_images_the_start_is_nearly_exact(mnist: ImageData) -> None:
     rows = normalise(mnist.X[:20_000], 900)
     search = NeighbourSearch(15, 2)
-    fields = search.arrange(start_from_rows(rows, None, rows.hashes(0, 2), 3000))
+    fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 2), None)[:3000]))
     exact, found = ExactSearch(15, 2).start(fields, rows), search.start(fields, rows)
     assert np.mean(found.best == exact.best) > 0.97
     assert exact.log_sum.mean() - found.log_sum.mean() < 0.05

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from contextlib import ExitStack
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -26,8 +27,8 @@ def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:
     path = Path(path)
     with path.open("rb") as probe:
         packed = probe.read(2) == _GZIP
-    with ExitStack() as stack:
-        file = cast("IO[bytes]", stack.enter_context(gzip.open(path, "rb") if packed else path.open("rb")))
+    open_file = cast("Callable[[Path], IO[bytes]]", gzip.open if packed else partial(Path.open, mode="rb"))
+    with open_file(path) as file:
         try:
             return _read(file, path)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

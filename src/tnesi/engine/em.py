@@ -63,12 +63,14 @@ def run_em(
         return _run_full(rows, weight, fields, search, monitor, energy, max_iter, top)
     activities = search.start(fields, rows, top.prior() if top else None)
     monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
+    spare, given = None, fields
     try:
         for _ in range(max_iter):
-            new, _ = fields.m_step(rows, weight, activities, n_threads)
+            new, _ = fields.m_step(rows, weight, activities, n_threads, spare)
             if top:
                 top.learn_along(activities)
             found = search.update(new, rows, activities, top.prior() if top else None)
+            spare = None if fields is given else fields
             fields, activities = new, found
             if monitor.record(energy.mean(activities.log_sum), activities.best, search.name):
                 break

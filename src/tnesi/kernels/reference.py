@@ -15,6 +15,8 @@ from scipy.special import gammaln
 
 Array = npt.NDArray[Any]
 EMPTY = np.float32(-3.0e38)
+UNREACHED = 1e-30
+"""A field's class weights decay where nobody visits it; below this sum the field counts as unreached."""
 
 
 def _activities(scores: Array, fields: Array, c_prime: int) -> tuple[Array, Array, np.float32]:
@@ -75,7 +77,7 @@ def search_groups(
         near = np.union1d(lists[j], ids[points])
         near = near[(near >= 0) & (near < log_w.shape[0])]
         inputs = x[points].astype(np.float32) @ log_w[near, : x.shape[1]].T
-        for row, n in zip(inputs, points, strict=True):
+        for row, n in zip(inputs, points.tolist(), strict=True):
             own = np.isin(near, lists[j]) | np.isin(near, ids[n])
             fields = near[own].astype(np.int32)
             scores = _base(base, base_row, n)[fields] + scale[n] * row[own]
@@ -158,7 +160,7 @@ def hebbian_step(
 def class_posterior(r: Array, fields: Array, s: Array) -> Array:
     """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8); a field that no class has reached contributes nothing."""
     reached = r[fields].sum(axis=1)
-    share = np.divide(s, reached, out=np.zeros_like(s, dtype=np.float64), where=reached > 0)
+    share = np.divide(s, reached, out=np.zeros_like(s, dtype=np.float64), where=reached > UNREACHED)
     t: Array = share @ r[fields]
     return t
 
@@ -197,7 +199,7 @@ def learn_classes(
         for n, w_n in zip(points, w, strict=True):
             place = slice(indptr[n], indptr[n + 1])
             now[indices[place], taught[n]] += eps[taught[n]] * w_n * values[place]
-    r[:, :n_classes] = now
+    r[:, :n_classes] = np.where(now < UNREACHED, 0, now)
 
 
 def _mix(h: Array) -> Array:

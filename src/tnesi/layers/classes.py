@@ -36,7 +36,7 @@ class Classes:
         points = np.flatnonzero(taught >= 0)
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         teach = sparse.csr_array((w, (taught[points], points)), shape=(n_classes, taught.size))
-        mass = np.asarray(teach.sum(axis=1)).reshape(-1, 1)
+        mass: Array = np.asarray(teach.sum(axis=1)).reshape(-1, 1)
         layer = cls.even(activities.shape[1], n_classes)
         layer.r[:, :n_classes] = ((teach @ activities.astype(np.float64)).toarray() / mass).T
         return layer
@@ -97,7 +97,7 @@ class Classes:
     def prior_table(self) -> Array:
         """Return what the fields hear from above: log sum_k R_kc for no label (row 0), log R_lc for label l."""
         r = self.weights.astype(np.float64)
-        table = np.log(np.maximum(np.vstack([r.sum(axis=0, keepdims=True), r]), _LOG_FLOOR))
+        table: Array = np.log(np.maximum(np.vstack([r.sum(axis=0, keepdims=True), r]), _LOG_FLOOR))
         return table.astype(np.float32)
 
     def prior(self, label: Array | None) -> Prior:

@@ -85,9 +85,17 @@ class Fields:
             return self.log_w_sum[None]
         return np.ascontiguousarray(self.log_w_sum[None] + prior.table)
 
-    def m_step(self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int) -> tuple[Fields, Array]:
-        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc, and the masses sum_n s_nc."""
-        new = Fields(np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), self.w_sum.copy())
+    def m_step(
+        self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int, spare: Fields | None = None
+    ) -> tuple[Fields, Array]:
+        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc, and the masses sum_n s_nc.
+
+        `spare` fields of the same shape are overwritten: new memory for each step would cost as much as the step.
+        """
+        new = spare or Fields(
+            np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
+        )
+        new.w_sum[:] = self.w_sum
         mass = np.empty(len(self))
         kernels.m_step(
             rows.x,
@@ -124,23 +132,23 @@ class Fields:
         )
 
 
-def count_distinct(hashes: Array) -> int:
-    """Return the number of distinct rows."""
-    return int(np.unique(hashes).size)
+def draw_distinct(hashes: Array, weight: Array | None) -> Array:
+    """Return one index of each distinct row, in random order.
 
-
-def start_from_rows(rows: Rows, weight: Array | None, hashes: Array, n_fields: int) -> Fields:
-    """Start for EM: distinct rows mixed half and half with the mean.
-
-    Rows are drawn without replacement with a probability that follows their weight. The draw depends on the rows'
-    contents (through `hashes`, which hold the seed) and not on their order, and a row of weight 3 is as good as
-    three equal rows.
+    Early places are drawn with a probability that follows the weight. The draw depends on the rows' contents
+    (through `hashes`, which hold the seed) and not on their order, and a row of weight 3 is as good as three
+    equal rows.
     """
     _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
     total = np.bincount(which, weights=weight)
     u = (hashes[first] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    race = -np.log1p(-u) / total  # exponential clocks: the first n to ring are a weighted draw
-    chosen = first[np.argsort(race, kind="stable")[:n_fields]]
+    race = -np.log1p(-u) / total  # exponential clocks: the order in which they ring is a weighted draw
+    order: Array = first[np.argsort(race, kind="stable")]
+    return order
+
+
+def start_from_rows(rows: Rows, weight: Array | None, chosen: Array) -> Fields:
+    """Start for EM: the chosen rows mixed half and half with the mean."""
     mean, _ = rows.moments(weight)
     return Fields.from_weights(0.5 * rows.take(chosen).y() + 0.5 * mean.astype(np.float32))
 

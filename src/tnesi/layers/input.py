@@ -79,11 +79,12 @@ class Rows:
         kernels.log_factorials(self.x, self.scale, out, n_threads)
         return out
 
-    def hashes(self, seed: int, n_threads: int) -> Array:
-        """Return a 64-bit hash of each row; equal rows have equal hashes."""
-        out = np.empty(len(self), np.uint64)
-        kernels.row_hashes(self.x, seed, out, n_threads)
-        return out
+
+def row_hashes(X: Array, seed: int, n_threads: int) -> Array:
+    """Return a 64-bit hash of each row of uint8 or float32 values; equal rows have equal hashes."""
+    out = np.empty(len(X), np.uint64)
+    kernels.row_hashes(X, seed, out, n_threads)
+    return out
 
 
 def usable_rows(X: Array, zero_rows: ZeroRows) -> tuple[Array, Array]:

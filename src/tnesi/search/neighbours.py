@@ -7,7 +7,8 @@ that costs N C'^2 counts and no arithmetic on the data at all. Points of one fie
 small dense product whose rows stay in cache.
 
 Where nothing is known of a point yet, a coarse mixture of about 4 sqrt(C) cells over the fields finds the
-neighbourhood: a point looks at the fields of its few best cells.
+neighbourhood: a point looks at the fields of its two best cells. One that is explained badly by what it found there
+(worse than nearly all training points) looks at more of them: it is such points whose best field lies elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from tnesi import kernels
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior
 from tnesi.layers.input import Rows
-from tnesi.search.exact import ExactSearch
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +33,38 @@ ALL_BELOW = 512
 _CELLS_PER_ROOT = 4
 _CELL_ITERATIONS = 3
 _CELLS_PER_FIELD = 4
-_PROBES = 3
+_NEAR, _FAR = 2, 8
+"""Cells that every point looks at, and those that a doubtful one looks at."""
+_DOUBTFUL_SHARE = 0.04
+"""Points are doubtful that are explained worse than all but this share of the training points."""
+_DOUBTFUL_AT_START = 0.2
+
+
+def look(
+    fields: Fields, rows: Rows, prior: Prior | None, group: Array, lists: Array, out: Activities, n_threads: int
+) -> None:
+    """Improve `out` by the fields in ``lists[group[n]]`` for each point n."""
+    kernels.search_groups(
+        rows.x,
+        rows.scale,
+        fields.log_w,
+        fields.base(prior),
+        None if prior is None else prior.row,
+        np.ascontiguousarray(group),
+        lists,
+        out.ids,
+        out.s,
+        out.log_sum,
+        n_threads,
+    )
+
+
+def look_at_all(fields: Fields, rows: Rows, prior: Prior | None, truncation: int, n_threads: int) -> Activities:
+    """Return the best of all fields; for few fields as fast as BLAS, and the same bits in any company."""
+    out = Activities.empty(len(rows), truncation)
+    everything = np.arange(len(fields), dtype=np.int32)[None]
+    look(fields, rows, prior, np.zeros(len(rows), np.int32), everything, out, n_threads)
+    return out
 
 
 @dataclass(frozen=True)
@@ -55,21 +86,22 @@ class Cells:
         """Learn the cells from the fields as data, by a few iterations of EM."""
         as_data = fields.as_rows()
         n_cells = min(len(fields), int(_CELLS_PER_ROOT * len(fields) ** 0.5))
+        width = min(_CELLS_PER_FIELD, n_cells)
         centres = fields.take(np.linspace(0, len(fields) - 1, n_cells).astype(int))
-        search = ExactSearch(min(_CELLS_PER_FIELD, n_cells), n_threads)
         for _ in range(_CELL_ITERATIONS):
-            centres, _ = centres.m_step(as_data, None, search.start(centres, as_data), n_threads)
-        member = search.start(centres, as_data).ids
+            activities = look_at_all(centres, as_data, None, width, n_threads)
+            centres, _ = centres.m_step(as_data, None, activities, n_threads)
+        member = look_at_all(centres, as_data, None, width, n_threads).ids
         order = np.argsort(member.ravel(), kind="stable")
         cell = member.ravel()[order]
         place = np.arange(cell.size) - np.searchsorted(cell, cell)
         lists = np.full((n_cells, int(place.max()) + 1), -1, np.int32)
-        lists[cell, place] = order // member.shape[1]
+        lists[cell, place] = order // width
         return cls(centres, lists)
 
     def order(self, fields: Fields, n_threads: int) -> Array:
         """Return the fields in an order that puts like ones together: by cell, the cells along a chain."""
-        own = ExactSearch(1, n_threads).start(self.centres, fields.as_rows()).best
+        own = self.nearest(fields.as_rows(), n_threads)[:, 0]
         likeness = self.centres.inputs(self.centres.as_rows()) + self.centres.log_w_sum
         rank = np.zeros(len(self.centres), int)
         here = 0
@@ -87,8 +119,7 @@ class Cells:
 
     def nearest(self, rows: Rows, n_threads: int) -> Array:
         """Return the few best cells of each point, best first."""
-        search = ExactSearch(min(_PROBES, len(self.centres)), n_threads)
-        return search.start(self.centres, rows).ids
+        return look_at_all(self.centres, rows, None, min(_FAR, len(self.centres)), n_threads).ids
 
 
 @dataclass
@@ -99,6 +130,7 @@ class NeighbourSearch:
     n_threads: int
     n_neighbours: int = N_NEIGHBOURS
     lists: Array | None = None
+    doubtful_below: float | None = None
     _cells: Cells | None = field(default=None, repr=False)
     name = "neighbours"
 
@@ -113,11 +145,10 @@ class NeighbourSearch:
 
     def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Find K^(n) for points of which nothing is known, and make the first lists."""
-        self.lists = None
+        self.lists = self.doubtful_below = None
         out = self.locate(fields, rows, prior)
         if self._cells is not None:  # the first lists show each point more than its cells did
-            self.remember(out, len(fields))
-            self._look(fields, rows, prior, out.best, self.lists, out)
+            look(fields, rows, prior, out.best, self.remember(out, len(fields)), out, self.n_threads)
             self.remember(out, len(fields))
             self._cells = None  # the fields are about to move
         return out
@@ -131,45 +162,51 @@ class NeighbourSearch:
         if self.lists is None:
             return self.locate(fields, rows, prior)
         out = activities.copy()
-        self._look(fields, rows, prior, out.best, self.lists, out)
+        look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
         self.remember(out, len(fields))
         self._cells = None
         return out
 
-    def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
-        """Return K^(n) of new points: by the cells, then by the lists."""
-        out = Activities.empty(len(rows), self.truncation)
-        if len(fields) <= ALL_BELOW:
-            everything = np.arange(len(fields), dtype=np.int32)[None]
-            self._look(fields, rows, prior, np.zeros(len(rows), np.int32), everything, out)
-            return out
-        if self._cells is None:
-            self._cells = Cells.over(fields, self.n_threads)
-        for cell in self._cells.nearest(rows, self.n_threads).T:
-            self._look(fields, rows, prior, np.ascontiguousarray(cell), self._cells.lists, out)
-        if self.lists is not None:
-            self._look(fields, rows, prior, out.best, self.lists, out)
-        return out
-
-    def remember(self, activities: Activities, n_fields: int) -> None:
+    def remember(self, activities: Activities, n_fields: int) -> Array:
         """Make the lists anew: near are the fields that share points."""
         lists = np.empty((n_fields, self.n_neighbours), np.int32)
         kernels.build_lists(activities.ids, lists, self.n_threads)
         self.lists = lists
+        return lists
 
-    def _look(
-        self, fields: Fields, rows: Rows, prior: Prior | None, group: Array, lists: Array | None, out: Activities
+    def settle(self, fields: Fields, rows: Rows, activities: Activities) -> None:
+        """Keep what new points will need, at the end of learning."""
+        if len(fields) > ALL_BELOW:
+            self.remember(activities, len(fields))
+            self.doubtful_below = float(np.quantile(self._quality(rows, activities), _DOUBTFUL_SHARE))
+
+    def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Return K^(n) of new points: by the cells, then by the lists."""
+        if len(fields) <= ALL_BELOW:
+            return look_at_all(fields, rows, prior, self.truncation, self.n_threads)
+        if self._cells is None:
+            self._cells = Cells.over(fields, self.n_threads)
+        out = Activities.empty(len(rows), self.truncation)
+        cells = self._cells.nearest(rows, self.n_threads)
+        for cell in cells.T[:_NEAR]:
+            look(fields, rows, prior, cell, self._cells.lists, out, self.n_threads)
+        self._look_further(fields, rows, prior, cells, self._cells.lists, out)
+        if self.lists is not None:
+            look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
+        return out
+
+    def _look_further(
+        self, fields: Fields, rows: Rows, prior: Prior | None, cells: Array, lists: Array, out: Activities
     ) -> None:
-        kernels.search_groups(
-            rows.x,
-            rows.scale,
-            fields.log_w,
-            fields.base(prior),
-            None if prior is None else prior.row,
-            group,
-            lists,
-            out.ids,
-            out.s,
-            out.log_sum,
-            self.n_threads,
-        )
+        quality = self._quality(rows, out)
+        bar = np.quantile(quality, _DOUBTFUL_AT_START) if self.doubtful_below is None else self.doubtful_below
+        doubtful = np.flatnonzero(quality < bar)
+        some, prior = rows.take(doubtful), None if prior is None else prior.take(doubtful)
+        found = Activities(out.ids[doubtful], out.s[doubtful], out.log_sum[doubtful])
+        for cell in cells[doubtful].T[_NEAR:]:
+            look(fields, some, prior, cell, lists, found, self.n_threads)
+        out.ids[doubtful], out.s[doubtful], out.log_sum[doubtful] = found.ids, found.s, found.log_sum
+
+    def _quality(self, rows: Rows, activities: Activities) -> Array:
+        """How well the points are explained: their free energy, up to what all have in common."""
+        return activities.log_sum - rows.log_factorials(self.n_threads)
