@@ -1,5 +1,6 @@
 // The top layer: online Hebbian learning with hard, margin-gated self-labels.
 #include <algorithm>
+#include <future>
 #include <vector>
 
 #include "kernels.h"
@@ -19,8 +20,8 @@ void fold_scale(const ClassLayer& layer, std::size_t k) {
     layer.scale[k] = 1.0f;
 }
 
-// The activities of the next points, which lie anywhere in memory, copied next to each other: the copies do not
-// depend on each other, so the processor waits for many of them at once and not for each in turn.
+// The activities of the next points, which lie anywhere in memory, copied next to each other. A second thread does
+// that while the first one learns from the points before: learning itself goes point by point.
 struct Gathered {
     std::vector<std::size_t> start;  // of a point's fields
     std::vector<const float*> rows;  // a field's row of r
@@ -53,10 +54,15 @@ struct Gathered {
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
                    std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
-                   std::int32_t* taught) {
-    constexpr std::size_t kGather = 128;
+                   std::int32_t* taught, int n_threads) {
+    constexpr std::size_t kGather = 2048;
     const std::size_t chunk = batch * std::max<std::size_t>(1, kGather / batch);
-    Gathered near;
+    Gathered ahead, near;
+    const auto gather = [&](std::size_t begin) {
+        ahead.gather(indptr, indices, values, order + begin, std::min(chunk, n_order - begin), layer);
+    };
+    const auto when = n_threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+    std::future<void> next = std::async(when, gather, std::size_t{0});
     std::vector<float> t(layer.k_padded);
     std::vector<double> mass(layer.k);
     std::vector<float> step(layer.k);
@@ -64,8 +70,11 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
 
     for (std::size_t begin = 0; begin < n_order; begin += batch) {
         const std::size_t end = std::min(begin + batch, n_order), offset = begin - begin % chunk;
-        if (begin == offset)
-            near.gather(indptr, indices, values, order + begin, std::min(chunk, n_order - begin), layer);
+        if (begin == offset) {
+            next.get();
+            std::swap(ahead, near);
+            if (begin + chunk < n_order) next = std::async(when, gather, begin + chunk);
+        }
         std::fill(mass.begin(), mass.end(), 0.0);
         for (std::size_t at = begin; at < end; ++at) {  // activities from the weights before the batch
             const auto n = static_cast<std::size_t>(order[at]);

@@ -80,7 +80,7 @@ struct ClassLayer {
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
                    std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
-                   std::int32_t* taught);
+                   std::int32_t* taught, int n_threads);
 
 // A 64-bit hash of each row's values as float32: equal rows have equal hashes, whatever their type.
 template <typename T>

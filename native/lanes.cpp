@@ -325,9 +325,12 @@ void class_vote_of(const float* const* r, const float* s, std::size_t n, const f
             store(share + i, real ? active / (real ? sum : all(1.0f)) : all(0.0f));
         });
         for (std::size_t k = 0; k < k_padded; k += kWidth) {
-            V sum = {};
-            for (std::size_t i = 0; i < m; ++i) sum += load(r[at + i] + k) * share[i];
-            store(t + k, load(t + k) + sum * load(scale + k));
+            V sum[4] = {};  // four chains of additions, not one to wait for
+            std::size_t i = 0;
+            for (; i + 4 <= m; i += 4)
+                for (std::size_t j = 0; j < 4; ++j) sum[j] += load(r[at + i + j] + k) * share[i + j];
+            for (; i < m; ++i) sum[0] += load(r[at + i] + k) * share[i];
+            store(t + k, load(t + k) + ((sum[0] + sum[1]) + (sum[2] + sum[3])) * load(scale + k));
         }
     }
 }

@@ -7,10 +7,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "kernels.h"
@@ -33,13 +33,14 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("kernel arguments do not fit: ") + what);
 }
 
-// Whether all values are in [0, bound); the largest as an unsigned number tells, and vectorises.
+// Whether all values are in [0, bound), without a branch, so that it vectorises.
 template <typename T>
 bool all_below(const Vector<const T>& values, std::size_t bound) {
-    std::make_unsigned_t<T> largest = 0;
-    for (std::size_t i = 0; i < values.shape(0); ++i)
-        largest = std::max(largest, static_cast<std::make_unsigned_t<T>>(values.data()[i]));
-    return values.shape(0) == 0 || largest < bound;
+    const T limit = static_cast<T>(std::min<std::size_t>(bound, std::numeric_limits<T>::max()));
+    const T* value = values.data();
+    T outside = 0;
+    for (std::size_t i = 0; i < values.shape(0); ++i) outside |= static_cast<T>((value[i] < 0) | (value[i] >= limit));
+    return outside == 0;
 }
 
 template <typename T>
@@ -144,7 +145,7 @@ void hebbian_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight w
 void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
                    Vector<const std::int32_t> label, OptionalWeight weight, Vector<const std::int64_t> order,
                    std::size_t batch, float rate, float threshold, bool self_label, Matrix<float> r,
-                   std::size_t n_classes, Vector<std::int32_t> taught) {
+                   std::size_t n_classes, Vector<std::int32_t> taught, int n_threads) {
     const std::size_t n = label.shape(0);
     require(indptr.shape(0) == n + 1 && taught.shape(0) == n, "indptr and taught for each point");
     require(indices.shape(0) == values.shape(0), "an index for each value");
@@ -164,7 +165,7 @@ void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t>
     nb::gil_scoped_release release;
     tnesi::learn_classes(indptr.data(), indices.data(), values.data(), label.data(), weights, order.data(),
                          order.shape(0), batch, rate, threshold, self_label,
-                         {r.data(), scale.data(), r.shape(0), n_classes, r.shape(1)}, taught.data());
+                         {r.data(), scale.data(), r.shape(0), n_classes, r.shape(1)}, taught.data(), n_threads);
 }
 
 template <typename T>
@@ -213,7 +214,7 @@ NB_MODULE(_native, m) {
     m.def("learn_classes", &learn_classes, arg("indptr").noconvert(), arg("indices").noconvert(),
           arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
           arg("order").noconvert(), arg("batch"), arg("rate"), arg("threshold"), arg("self_label"),
-          arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert());
+          arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert(), arg("n_threads"));
     m.def(
         "instruction_sets",
         [] {

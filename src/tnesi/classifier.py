@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tnesi._parameters import check_integer, check_real, check_rows, check_weights
 from tnesi.engine.monitor import Listener
+from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.layers.classes import Classes
 from tnesi.layers.input import ZeroRows
@@ -266,6 +267,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             max_iter=self.label_max_iter,
             batch_size=self.batch_size,
             exact=self.solver == "em",
+            n_threads=resolve_threads(self.n_threads),
             rng=np.random.default_rng(seed),
         )
 

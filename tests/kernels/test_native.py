@@ -162,14 +162,28 @@ def test_learn_classes(p: SimpleNamespace, n_classes: int, batch: int, rate: flo
     r[:, :n_classes] = p.rng.dirichlet(np.ones(c), n_classes).T * (p.rng.random((c, 1)) < 0.9)
     order = p.rng.permutation(n)
     results = []
-    for kernel in (_native, reference):
+    for kernel, threads in ((_native, 1), (_native, 2), (reference, 1)):
         now, taught = r.copy(), np.full(n, -9, np.int32)
         kernel.learn_classes(
-            indptr, p.ids[real], p.s[real], label, p.weight, order, batch, rate, 0.3, self_label, now, n_classes, taught
+            indptr,
+            p.ids[real],
+            p.s[real],
+            label,
+            p.weight,
+            order,
+            batch,
+            rate,
+            0.3,
+            self_label,
+            now,
+            n_classes,
+            taught,
+            threads,
         )
         results.append((now, taught))
-    np.testing.assert_array_equal(results[0][1], results[1][1])
-    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-5)
+    for one, two, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_allclose(one, expected, atol=1e-5)
 
 
 @given(problems(), st.integers(0, 2**63))

@@ -48,6 +48,7 @@ class TopLayer:
     max_iter: int
     batch_size: int
     exact: bool
+    n_threads: int
     rng: np.random.Generator
     classes: Classes = field(init=False)
     taught: Array = field(init=False)
@@ -112,4 +113,5 @@ class TopLayer:
             rate=self.rate * cooling,
             threshold=self.threshold,
             self_label=self.self_label,
+            n_threads=self.n_threads,
         )

@@ -179,6 +179,7 @@ def learn_classes(
     r: Array,
     n_classes: int,
     taught: Array,
+    n_threads: int,
 ) -> None:
     """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10) with hard self-labels where BvSB > threshold."""
     now = r[:, :n_classes].astype(np.float64)

@@ -60,6 +60,7 @@ class Classes:
         rate: float,
         threshold: float,
         self_label: bool,
+        n_threads: int = 1,
     ) -> Array:
         """Go once over the points in `order`; return the labels that taught (-1: none). Changes R in place."""
         taught = np.full(label.size, -1, np.int32)
@@ -77,6 +78,7 @@ class Classes:
             self.r,
             self.n_classes,
             taught,
+            n_threads,
         )
         return taught
 

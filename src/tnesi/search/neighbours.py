@@ -2,11 +2,11 @@
 
 Every field has a list of the fields that share most points with it (they were together in some K^(n)). The points
 whose best field is c look at the list of c and at their own K^(n), so K^(n) never gets worse and the free energy
-never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities in each iteration;
+never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities every other iteration;
 that costs N C'^2 counts and no arithmetic on the data at all. Points of one field are taken together, as a
 small dense product whose rows stay in cache.
 
-Where nothing is known of a point yet, a coarse mixture of about 4 sqrt(C) cells over the fields finds the
+Where nothing is known of a point yet, a coarse mixture of about 2 sqrt(C) cells over the fields finds the
 neighbourhood: a point looks at the fields of its two best cells. One that is explained badly by what it found there
 (worse than nearly all training points) looks at more of them: it is such points whose best field lies elsewhere.
 """
@@ -30,14 +30,16 @@ N_NEIGHBOURS = 64
 """Length of a field's list."""
 ALL_BELOW = 512
 """With so few fields the neighbourhood is all of them."""
-_CELLS_PER_ROOT = 4
+_LISTS_LAST = 2
+"""Iterations after which the lists are made anew."""
+_CELLS_PER_ROOT = 2
 _CELL_ITERATIONS = 3
-_CELLS_PER_FIELD = 4
-_NEAR, _FAR = 2, 8
+_CELLS_PER_FIELD = 3
+_NEAR, _FAR = 2, 9
 """Cells that every point looks at, and those that a doubtful one looks at."""
 _DOUBTFUL_SHARE = 0.04
 """Points are doubtful that are explained worse than all but this share of the training points."""
-_DOUBTFUL_AT_START = 0.2
+_DOUBTFUL_AT_START = 0.5
 
 
 def look(
@@ -132,6 +134,7 @@ class NeighbourSearch:
     lists: Array | None = None
     doubtful_below: float | None = None
     _cells: Cells | None = field(default=None, repr=False)
+    _age: int = field(default=0, repr=False)
     name = "neighbours"
 
     def arrange(self, fields: Fields) -> Fields:
@@ -163,7 +166,9 @@ class NeighbourSearch:
             return self.locate(fields, rows, prior)
         out = activities.copy()
         look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
-        self.remember(out, len(fields))
+        self._age += 1
+        if self._age >= _LISTS_LAST:
+            self.remember(out, len(fields))
         self._cells = None
         return out
 
@@ -171,7 +176,7 @@ class NeighbourSearch:
         """Make the lists anew: near are the fields that share points."""
         lists = np.empty((n_fields, self.n_neighbours), np.int32)
         kernels.build_lists(activities.ids, lists, self.n_threads)
-        self.lists = lists
+        self.lists, self._age = lists, 0
         return lists
 
     def settle(self, fields: Fields, rows: Rows, activities: Activities) -> None:
