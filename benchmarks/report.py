@@ -19,7 +19,8 @@ class Row(NamedTuple):
     def verdict(self) -> str:
         if self.reach is None:
             return ""
-        return "reached" if (self.measured >= self.reach) == self.at_least or self.measured == self.reach else "MISSED"
+        reached = self.measured >= self.reach if self.at_least else self.measured <= self.reach
+        return "reached" if reached else "MISSED"
 
 
 def print_table(rows: list[Row]) -> None:

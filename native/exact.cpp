@@ -1,5 +1,4 @@
 // Exact search: the best C' of all inputs, which BLAS has computed.
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -40,9 +39,7 @@ void select_top(const float* raw, const float* scale, const Fields& fields, Acti
             for (std::size_t step = 0; step < n_steps; ++step) {
                 if (own.tops[step] < bar) continue;
                 for (std::size_t i = step * kStep; i < std::min(c, (step + 1) * kStep); ++i) {
-                    const float score = base[i] + input[i] * scale[n];
-                    // the vector code may round the last bit of a score differently
-                    if (score >= bar - 1e-6f * std::fabs(bar)) best.offer({score, static_cast<std::int32_t>(i)});
+                    best.offer({base[i] + input[i] * scale[n], static_cast<std::int32_t>(i)});
                 }
             }
             const std::size_t n_best = best.finish();

@@ -82,7 +82,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
                    std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
                    std::int32_t* taught, int n_threads);
 
-// A 64-bit hash of each row's values as float32: equal rows have equal hashes, whatever their type.
+// A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes.
 template <typename T>
 void row_hashes(const T* x, std::size_t n, std::size_t d, std::uint64_t seed, std::uint64_t* out, int n_threads);
 

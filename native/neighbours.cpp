@@ -17,7 +17,7 @@ struct Scratch {
     std::vector<std::int32_t> blocks;  // blocks of columns in which some point is not blank
     std::vector<const float*> rows;    // candidate rows of log W
     std::vector<std::int32_t> ids;     // and their fields
-    std::vector<std::size_t> mark;     // per field: the last group it was a candidate of
+    std::vector<std::size_t> mark;     // per field: the last task it was a candidate in
     std::vector<float> scores, logits;
     std::vector<Scored> best;
     std::vector<const float*> own_rows;  // fields of a point's K^(n) that the list lacks
@@ -64,6 +64,20 @@ int load_points(const Rows<T>& rows, const Member* members, std::size_t n, std::
     return n_blocks;
 }
 
+struct Task {
+    std::size_t group, begin, end;  // of its members
+};
+
+// Large groups are divided: a point's scores do not depend on its company.
+std::vector<Task> tasks_of(const Grouping& groups, std::size_t n_groups) {
+    constexpr std::size_t kMost = 96;
+    std::vector<Task> tasks;
+    for (std::size_t j = 0; j < n_groups; ++j)
+        for (std::size_t at = groups.start[j]; at < groups.start[j + 1]; at += kMost)
+            tasks.push_back({j, at, std::min(at + kMost, groups.start[j + 1])});
+    return tasks;
+}
+
 // Rows lie anywhere in memory: ask for the next ones while these are worked on.
 template <typename T>
 void prefetch_points(const Rows<T>& rows, const std::vector<Member>& members, std::size_t begin, std::size_t end) {
@@ -83,19 +97,19 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
                                  Scratch(fields.c, fields.d_padded, g, out.c_prime));
     const Lanes& simd = lanes();
     const std::size_t step = static_cast<std::size_t>(simd.n_points);
+    const std::vector<Task> tasks = tasks_of(groups, n_groups);
 
-    parallel_for(n_groups, 8, n_threads, [&](std::size_t first, std::size_t last, int worker) {
+    parallel_for(tasks.size(), 4, n_threads, [&](std::size_t first, std::size_t last, int worker) {
         Scratch& own = scratch[static_cast<std::size_t>(worker)];
-        for (std::size_t j = first; j < last; ++j) {
-            const std::size_t begin = groups.start[j], end = groups.start[j + 1];
-            if (begin == end) continue;
+        for (std::size_t task = first; task < last; ++task) {
+            const auto [j, begin, end] = tasks[task];
             int n_rows = 0;
             for (std::size_t i = 0; i < g; ++i) {
                 const std::int32_t id = lists[j * g + i];
                 if (static_cast<std::uint32_t>(id) >= fields.c) continue;
                 const auto c = static_cast<std::size_t>(id);
-                if (own.mark[c] == j + 1) continue;
-                own.mark[c] = j + 1;
+                if (own.mark[c] == task + 1) continue;
+                own.mark[c] = task + 1;
                 own.ids[static_cast<std::size_t>(n_rows)] = id;
                 own.rows[static_cast<std::size_t>(n_rows++)] = fields.log_w + c * fields.d_padded;
             }
@@ -114,7 +128,7 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
                         const std::int32_t id = out.ids[n * out.c_prime + i];
                         if (static_cast<std::uint32_t>(id) >= fields.c) continue;
                         const auto c = static_cast<std::size_t>(id);
-                        if (own.mark[c] == j + 1) continue;
+                        if (own.mark[c] == task + 1) continue;
                         own.own_ids[static_cast<std::size_t>(n_own)] = id;
                         own.own_rows[static_cast<std::size_t>(n_own++)] = fields.log_w + c * fields.d_padded;
                     }

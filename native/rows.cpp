@@ -24,8 +24,11 @@ void row_hashes(const T* x, std::size_t n, std::size_t d, std::uint64_t seed, st
     parallel_for(n, 256, n_threads, [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t row = begin; row < end; ++row) {
             std::uint64_t h = mix(seed + 0x9e3779b97f4a7c15ULL);
+            double total = 0.0;
+            for (std::size_t i = 0; i < d; ++i) total += static_cast<double>(x[row * d + i]);
+            if (!(total > 0.0)) total = 1.0;
             for (std::size_t i = 0; i < d; ++i) {
-                const float value = static_cast<float>(x[row * d + i]) + 0.0f;  // -0 is 0
+                const float value = static_cast<float>(static_cast<double>(x[row * d + i]) / total) + 0.0f;  // -0 is 0
                 std::uint32_t bits;
                 std::memcpy(&bits, &value, sizeof bits);
                 h = (h ^ bits) * 0x9e3779b97f4a7c15ULL;

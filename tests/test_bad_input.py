@@ -53,7 +53,7 @@ def test_sparse_data_are_refused_kindly() -> None:
         ({"n_components": 0}, "n_components=0: pass an integer of at least 1, or 'auto'"),
         ({"n_components": 2.5}, r"n_components=2\.5"),
         ({"n_components": "many"}, "n_components='many'"),
-        ({"n_components": 41}, "41 fields cannot be told apart with 40 distinct rows: pass fewer"),
+        ({"n_components": 41}, "41 fields cannot be told apart with 40 distinct rows .*: pass fewer"),
         ({"truncation": 0}, "truncation=0"),
         ({"n_components": 5, "truncation": 6}, "truncation=6 is more than the 5 fields: pass at most"),
         ({"norm": 6}, "norm=6 must be larger than the number of features"),

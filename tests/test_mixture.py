@@ -88,13 +88,11 @@ def test_the_default_truncation_shrinks_to_the_fields(fitted: tuple[PoissonMixtu
     assert PoissonMixture(4, norm=180, max_iter=1, tol=0).fit(X).truncation_ == 4
 
 
-def test_permuted_pixels_give_permuted_fields(fitted: tuple[PoissonMixture, Any], rng: np.random.Generator) -> None:
-    """Nothing is known of the order of the features; the rows' hashes decide the start, so it is given here."""
+def test_permuted_pixels_are_learned_as_well(fitted: tuple[PoissonMixture, Any], rng: np.random.Generator) -> None:
+    """Nothing is known of the order of the features; only the draw of the start differs."""
     mixture, X = fitted
     order = rng.permutation(64)
-    np.testing.assert_array_equal(
-        mixture.weights_[:, order].sum(axis=1).round(2), mixture.weights_.sum(axis=1).round(2)
-    )
+
     energy = mixture.score(X)
     assert PoissonMixture(120, norm=180, random_state=0).fit(X[:, order]).score(X[:, order]) == pytest.approx(
         energy, abs=0.5

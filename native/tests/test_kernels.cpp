@@ -247,6 +247,15 @@ void check_step(const Shape& shape, std::size_t seed) {
     kHebbian ? expect_near("w_sum", w_sum, want_sum, 1e-6) : expect_near("mass", mass, want_mass, 1e-7);
 }
 
+// Whether two rows are equal once normalised; a blank row is equal to blank ones only.
+bool proportional(const float* a, const float* b, std::size_t d) {
+    const double total_a = std::accumulate(a, a + d, 0.0), total_b = std::accumulate(b, b + d, 0.0);
+    if ((total_a > 0.0) != (total_b > 0.0)) return false;
+    for (std::size_t i = 0; i < d; ++i)
+        if (float(a[i] * total_b) != float(b[i] * total_a)) return false;
+    return true;
+}
+
 void check_rows(const Shape& shape, std::size_t seed) {
     const Problem p(shape, seed);
     Floats x = p.x;
@@ -263,9 +272,9 @@ void check_rows(const Shape& shape, std::size_t seed) {
     for (std::size_t n = 0; n < p.n; ++n) {
         const auto row = x.begin() + n * p.d;
         for (auto v = row; v != row + p.d; ++v) want[n] += std::lgamma(double(p.scale[n]) * *v + 2.0);
-        for (std::size_t m = 0; m < n; ++m) same &= std::equal(row, row + p.d, &x[m * p.d]) == (hash[m] == hash[n]);
+        for (std::size_t m = 0; m < n; ++m) same &= proportional(&*row, &x[m * p.d], p.d) == (hash[m] == hash[n]);
     }
-    expect(same, "equal rows, and no others, have equal hashes");
+    expect(same, "proportional rows, and no others, have equal hashes");
     expect_near("log_factorials", got, want, 3e-6);
 }
 
@@ -338,9 +347,9 @@ void check_classes(const Shape& shape, std::size_t seed) {
 
 void check_lanes(const Shape& shape, std::size_t seed) {
     Problem p(shape, seed);
-    Floats in = p.random.floats(p.d, -87.0, 88.0), log(p.d, NAN), s(p.c_prime, NAN), dots(p.n * p.c, NAN);
+    Floats in = p.random.floats(p.d, -4.43, 4.43), log(p.d, NAN), s(p.c_prime, NAN), dots(p.n * p.c, NAN);
     Doubles want(p.d), want_s, want_dots(p.n * p.c, 0.0);
-    for (std::size_t i = 0; i < p.d; ++i) want[i] = std::log(double(in[i] = std::exp(in[i])));
+    for (std::size_t i = 0; i < p.d; ++i) want[i] = std::log(double(in[i] = std::exp(in[i] * in[i] * in[i])));
     const double total = lanes().log(in.data(), p.d, log.data()) - std::accumulate(want.begin(), want.end(), 0.0);
     expect_near("log", log, want, 2e-7);
     expect(std::fabs(total) < 1e-5 * p.d, "sum of log");
@@ -350,7 +359,7 @@ void check_lanes(const Shape& shape, std::size_t seed) {
     for (float v : logits) ranked.emplace_back(-v, 0);
     s.push_back(lanes().softmax(logits.data(), p.c_prime, s.data()));
     want_s.push_back(naive_softmax(ranked, want_s));
-    expect_near("softmax and log sum exp", s, want_s, 1e-6);
+    expect_near("softmax and log sum exp", s, want_s, 3e-7);
     const Floats points = p.random.floats(p.n * p.d_padded, -1.0, 1.0);
     const Ids blocks = p.random.distinct(p.random.below(1 + p.d_padded / kBlock), p.d_padded / kBlock);
     std::vector<const float*> rows(p.c);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,9 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 Array = npt.NDArray[Any]
 
 
-def check_integer(name: str, value: Any, minimum: int, alternatives: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
-        raise ValueError(f"{name}={value!r}: pass an integer of at least {minimum}{alternatives}")
+def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *, most: int | None = None) -> None:
+    fits = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
+    if not fits or (most is not None and int(value) > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{name}={value!r}: pass an integer of at least {minimum}{limit}{alternatives}")
 
 
 def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
@@ -43,8 +47,30 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
 
 
 def check_weights(sample_weight: Any, X: Array) -> Array | None:
-    """Return the weights as float32, or None where they are all 1."""
+    """Return the weights as float32; only their proportions matter, so extreme ones are scaled."""
     if sample_weight is None:
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not 1e-6 < weight.max() < 1e6:
+        weight = weight / weight.max()
     return weight.astype(np.float32)
+
+
+def present_rows(X: Array, weight: Array | None) -> tuple[Array, Array | None, Array | None]:
+    """Return the rows with a weight, their weights and their numbers in `X` (None: all)."""
+    if weight is None or (weight > 0).all():
+        return X, weight, None
+    number = np.flatnonzero(weight > 0)
+    return X[number], weight[number], number
+
+
+@contextmanager
+def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Put the estimator back as it was if the block fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

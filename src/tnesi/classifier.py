@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from tnesi._parameters import check_integer, check_real, check_rows, check_weights
-from tnesi.engine.monitor import Listener
+from tnesi._parameters import (
+    check_integer,
+    check_real,
+    check_rows,
+    check_weights,
+    present_rows,
+    unchanged_on_failure,
+)
+from tnesi.engine.monitor import Listener, Monitor
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.layers.classes import Classes
@@ -48,7 +57,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_components, truncation, norm, solver, search, max_iter, tol, batch_size, learning_rate, zero_rows :
-        Of the first layer: see :class:`PoissonMixture`.
+        Of the first layer: see :class:`PoissonMixture`. `batch_size` is that of the second layer too.
     self_labelling : bool, default=True
         Whether unlabelled rows teach the second layer where their class is clear.
     threshold : float, default=0.6
@@ -57,11 +66,13 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         Whether the second layer acts on the first one, which then learns from the labels too.
     label_learning_rate : float, default=20.0
         The rate of the second layer is this times K / N (K / number of labels without self-labelling). With
-        the EM solver it falls to a quarter towards the end.
+        the EM solver it falls to a quarter towards the end, and the threshold rises half way to 1.
     label_max_iter : int, default=100
-        Passes of the second layer over the activities (EM solver; the Hebbian one learns both layers together).
+        Passes of the second layer over the activities (EM solver; the Hebbian one learns both layers together, in
+        `max_iter` passes).
     unlabelled : object, default=-1
-        The marker of rows without a label in `y`. It may be a string, a number, None or NaN.
+        The marker of rows without a label in `y`. It may be a string, a number, None or NaN; missing values (None,
+        NaN, NA) are unlabelled in any case.
     random_state : int, RandomState instance or None, default=None
         Decides the start and the order of the rows.
     n_threads : int or None, default=None
@@ -98,8 +109,9 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     returns the first of `classes_` for it.
 
     Ctrl-C during `fit` ends learning of the first layer after the last complete iteration, then the second layer
-    learns on what there is: `fit` warns and returns, and the classifier can be used. A second Ctrl-C stops the
-    second layer after its last complete pass.
+    learns on what there is: `fit` warns and returns, and the classifier can be used. Another Ctrl-C stops the
+    second layer after its last complete pass. Before the first iteration there is nothing to keep:
+    KeyboardInterrupt is raised. A `fit` that fails leaves the classifier as it was.
 
     References
     ----------
@@ -182,33 +194,40 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
-        X = check_rows(self, X, reset=True)
-        check_consistent_length(X, y)
-        weight = check_weights(sample_weight, X)
-        label, self.classes_ = encode_labels(y, self.unlabelled)
-        present = slice(None) if weight is None else weight > 0
-        if weight is not None:
-            X, label, weight = X[present], label[present], weight[present]
-            label, self.classes_ = self._without_absent_classes(label)
+        with unchanged_on_failure(self):
+            X = check_rows(self, X, reset=True)
+            check_consistent_length(X, y)
+            label, classes = encode_labels(y, self.unlabelled)
+            X, weight, number = present_rows(X, check_weights(sample_weight, X))
+            if number is not None:
+                label, classes = self._without_absent_classes(label[number], classes)
+            top, monitor = self._learn(X, label, classes.size, weight, number)
+            self._weight, self._recurrent = weight, self.recurrent
+            self._keep(top, classes)
+        self.mixture_._warn(monitor)
+        self._warn(top)
+        return self
+
+    def _learn(
+        self, X: Array, label: Array, n_classes: int, weight: Array | None, number: Array | None
+    ) -> tuple[TopLayer, Monitor]:
         random = check_random_state(self.random_state)
-        self.mixture_ = PoissonMixture(
+        mixture = PoissonMixture(
             random_state=random.randint(2**31), **{name: getattr(self, name) for name in _MIXTURE_PARAMETERS}
         )
-        self.mixture_.n_features_in_ = self.n_features_in_
+        mixture.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
-            self.mixture_.feature_names_in_ = self.feature_names_in_
-        top = self._top_layer(label, weight, random.randint(2**31))
+            mixture.feature_names_in_ = self.feature_names_in_
+        top = self._top_layer(label, n_classes, weight, random.randint(2**31))
         learns_along = self.solver == "hebbian" or self.recurrent
-        activities = self.mixture_._learn(X, weight, top if learns_along else None)
-        self.activities_ = activities.to_csr(self.mixture_.n_components_)
-        self._weight = weight
-        self.n_iter_ = self.mixture_.n_iter_
+        activities, monitor = mixture._learn(X, weight, number, top if learns_along else None)
+        self.mixture_, self.n_iter_ = mixture, mixture.n_iter_
+        self.activities_ = activities.to_csr(mixture.n_components_)
         if not learns_along:
-            top.begin(self.mixture_.n_components_)
+            top.begin(mixture.n_components_)
         if self.solver == "em":
             top.learn(self.activities_)
-        self._keep(top)
-        return self
+        return top, monitor
 
     def fit_labels(self, y: Any) -> Self:
         """Learn the second layer anew for other labels of the same rows, on the stored activities.
@@ -229,20 +248,22 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if self.recurrent:
             raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
+        label, classes = encode_labels(y, self.unlabelled)
         n = self.activities_.shape[0]
-        if len(y) != n:
-            raise ValueError(f"y has {len(y)} labels, but fit has learned from {n} rows: pass one label or marker each")
-        label, self.classes_ = encode_labels(y, self.unlabelled)
-        top = self._top_layer(label, self._weight, check_random_state(self.random_state).randint(2**31))
+        if label.size != n:
+            raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
+        seed = check_random_state(self.random_state).randint(2**31)
+        top = self._top_layer(label, classes.size, self._weight, seed)
         top.begin(self.mixture_.n_components_)
         top.learn(self.activities_)
-        self._keep(top)
+        self._keep(top, classes)
+        self._warn(top)
         return self
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        return self._classes.posterior(self._activities_of(X))[0]
+        return self._classes.posterior(self._activities_of(X))
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
@@ -252,42 +273,52 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
 
     def _activities_of(self, X: Any) -> sparse.csr_array:
         X = check_rows(self, X, reset=False)
-        prior = self._classes.prior(None) if self.recurrent else None
-        return self.mixture_._activate(X, prior)[1].to_csr(self.mixture_.n_components_)
+        prior = self._classes.prior(None) if self._recurrent else None
+        return self.mixture_._activate(X, prior, self)[1].to_csr(self.mixture_.n_components_)
 
-    def _top_layer(self, label: Array, weight: Array | None, seed: int) -> TopLayer:
+    def _top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
         return TopLayer(
             label=label,
             weight=weight,
-            n_classes=self.classes_.size,
+            n_classes=n_classes,
             self_label=self.self_labelling,
             threshold=self.threshold,
             recurrent=self.recurrent,
             learning_rate=self.label_learning_rate,
-            max_iter=self.label_max_iter,
+            max_iter=self.label_max_iter if self.solver == "em" else self.max_iter,
             batch_size=self.batch_size,
             exact=self.solver == "em",
             n_threads=resolve_threads(self.n_threads),
             rng=np.random.default_rng(seed),
         )
 
-    def _without_absent_classes(self, label: Array) -> tuple[Array, Array]:
+    @staticmethod
+    def _without_absent_classes(label: Array, classes: Array) -> tuple[Array, Array]:
         """Classes all of whose labels have weight 0 are absent."""
         used = np.unique(label[label >= 0])
         if used.size < 2:
             raise ValueError("fewer than two classes have labels with a weight: give weight to labels of two classes")
-        renumber = np.full(self.classes_.size + 1, -1, np.int32)
+        renumber = np.full(classes.size + 1, -1, np.int32)
         renumber[used] = np.arange(used.size)
-        return renumber[label], self.classes_[used]
+        return renumber[label], classes[used]
 
-    def _keep(self, top: TopLayer) -> None:
+    def _keep(self, top: TopLayer, classes: Array) -> None:
+        self.classes_ = classes
         self._classes: Classes = top.classes
         self.class_weights_ = top.classes.weights
-        t, _ = top.classes.posterior(self.activities_)
+        t = top.classes.posterior(self.activities_)
         labelled = top.label >= 0
-        t[labelled] = np.eye(self.classes_.size)[top.label[labelled]]
+        t[labelled] = np.eye(classes.size)[top.label[labelled]]
         self.label_distributions_ = t
-        self.transduction_ = self.classes_[np.argmax(t, axis=1)]
+        self.transduction_ = classes[np.argmax(t, axis=1)]
+
+    def _warn(self, top: TopLayer) -> None:
+        if top.interrupted:
+            warnings.warn(
+                "learning of the second layer was interrupted: the classifier is as the last complete pass left it",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _check_parameters(self) -> None:
         PoissonMixture(**{name: getattr(self, name) for name in _MIXTURE_PARAMETERS})._check_parameters()

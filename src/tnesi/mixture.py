@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,15 +15,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import check_choice, check_integer, check_real, check_rows, check_weights
-from tnesi.engine.em import FreeEnergy, Search, run_em
+from tnesi._parameters import (
+    check_choice,
+    check_integer,
+    check_real,
+    check_rows,
+    check_weights,
+    present_rows,
+    unchanged_on_failure,
+)
+from tnesi.engine.em import FreeEnergy, Search, log_sum_of_joints, run_em
 from tnesi.engine.hebbian import run_hebbian
 from tnesi.engine.monitor import Listener, Monitor, print_record
 from tnesi.engine.norm import auto_norm
-from tnesi.engine.threads import blas_threads, resolve_threads
+from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
+from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows, start_hebbian
+from tnesi.layers.fields import Prior, draw_distinct, start_from_rows, start_hebbian
 from tnesi.layers.input import Rows, ZeroRows, normalise, row_hashes, usable_rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
@@ -29,9 +40,13 @@ from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
 Array = npt.NDArray[Any]
 
 DEFAULT_TRUNCATION = 15
+FEWEST_NEIGHBOURS = 5
+"""With a smaller truncation, points share too few fields to tell which are neighbours: search is exact."""
 MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
+LARGEST_NORM = 1e12
+MOST_THREADS = 1024
 
 
 class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -54,8 +69,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         "em" is truncated variational EM with exact M-steps. "hebbian" is the published online rule.
     search : {"neighbours", "exact"}, default="neighbours"
         How EM and prediction find a point's best fields. "neighbours" looks near the best field found so far and
-        its cost does not grow with the number of fields; "exact" looks at all of them. With 512 fields or fewer
-        the two are the same. The Hebbian solver always looks at all fields.
+        its cost does not grow with the number of fields; "exact" looks at all of them. With 512 fields or fewer,
+        or with a truncation below 5 the two are the same. The Hebbian solver always looks at all fields.
     max_iter : int, default=100
         Largest number of iterations over the data.
     tol : float, default=2e-3
@@ -69,7 +84,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     random_state : int, RandomState instance or None, default=None
         Decides the start and, for the Hebbian solver, the order of the rows.
     n_threads : int or None, default=None
-        Threads to use; None is all processors that the process may use. The result does not depend on it.
+        Threads to use; None is all processors that the process may use, or OMP_NUM_THREADS. The result does not
+        depend on it.
     verbose : int, default=0
         Print a line per iteration.
     callback : callable or None, default=None
@@ -78,7 +94,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     Attributes
     ----------
     weights_ : ndarray of shape (n_components, n_features)
-        The fields W; every row sums to `norm_`.
+        The fields W; every row sums to `norm_` (nearly, with the Hebbian solver).
     norm_ : float
         A, as given or chosen.
     n_components_, truncation_ : int
@@ -99,7 +115,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     Notes
     -----
     Ctrl-C during `fit` ends learning after the last complete iteration (the last complete mini-batch for the
-    Hebbian solver): `fit` warns and returns, and the model can be used as it is.
+    Hebbian solver): `fit` warns and returns, and the model can be used as it is. Before the first iteration there is
+    nothing to keep: KeyboardInterrupt is raised. A `fit` that fails leaves the model as it was.
 
     References
     ----------
@@ -167,59 +184,44 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self : PoissonMixture
         """
         self._check_parameters()
-        X = check_rows(self, X, reset=True)
-        weight = check_weights(sample_weight, X)
-        if weight is not None:
-            present = weight > 0
-            X, weight = X[present], weight[present]
-        self._learn(X, weight)
+        with unchanged_on_failure(self):
+            X = check_rows(self, X, reset=True)
+            X, weight, number = present_rows(X, check_weights(sample_weight, X))
+            _, monitor = self._learn(X, weight, number)
+        self._warn(monitor)
         return self
 
-    def _learn(self, X: Array, weight: Array | None, top: TopLayer | None = None) -> Activities:
-        """Learn from checked data, with a second layer `top` where one learns along; return the activities."""
+    def _learn(
+        self, X: Array, weight: Array | None, number: Array | None, top: TopLayer | None = None
+    ) -> tuple[Activities, Monitor]:
+        """Learn from checked rows (`number` is what the user calls them), with a second layer if one learns along."""
         n_threads = resolve_threads(self.n_threads)
         random = check_random_state(self.random_state)
-        X, _ = usable_rows(X, self.zero_rows)
-        with blas_threads(n_threads):
-            total = float(len(X) if weight is None else weight.sum(dtype=np.float64))
+        X, _ = usable_rows(X, self.zero_rows, number)
+        monitor = Monitor(float(self.tol), self._listener())
+        with single_threaded_blas():
             drawn = draw_distinct(row_hashes(X, int(random.randint(2**31)), n_threads), weight)
-            self.n_components_ = self._count_fields(total, drawn.size)
-            if self.norm == "auto":
-                self.norm_ = auto_norm(X, weight, drawn, self.n_components_, n_threads)
-            else:
-                self.norm_ = float(self.norm)
+            self.n_components_ = self._count_fields(X, weight, drawn.size)
+            self.truncation_ = min(self.truncation or self.n_components_, self.n_components_)
+            self.norm_ = self._choose_norm(X, weight, drawn, n_threads)
             rows = normalise(X, self.norm_)
-            self.truncation_ = min(
-                self.n_components_ if self.truncation is None else self.truncation, self.n_components_
-            )
-            self._search = self._new_search(n_threads)
+            search = self._new_search(n_threads)
             if top:
                 top.begin(self.n_components_)
-            monitor = Monitor(float(self.tol), self._listener())
             if self.solver == "em":
                 fields = start_from_rows(rows, weight, drawn[: self.n_components_])
-                if isinstance(self._search, NeighbourSearch):
-                    fields = self._search.arrange(fields)
+                if isinstance(search, NeighbourSearch):
+                    fields = search.arrange(fields)
                 fields, activities = run_em(
-                    rows,
-                    weight,
-                    fields,
-                    self._search,
-                    monitor,
-                    max_iter=self.max_iter,
-                    n_threads=n_threads,
-                    top=top,
+                    rows, weight, fields, search, monitor, max_iter=self.max_iter, n_threads=n_threads, top=top
                 )
             else:
                 rng = np.random.default_rng(random.randint(2**31))
-                exact = self._search
-                if isinstance(exact, NeighbourSearch):
-                    exact = ExactSearch(self.truncation_, n_threads)
                 fields, activities = run_hebbian(
                     rows,
                     weight,
                     start_hebbian(rows, weight, self.n_components_, rng),
-                    exact,
+                    ExactSearch(self.truncation_, n_threads) if isinstance(search, NeighbourSearch) else search,
                     monitor,
                     learning_rate=self.learning_rate,
                     batch_size=self.batch_size,
@@ -228,30 +230,37 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                     n_threads=n_threads,
                     top=top,
                 )
-            if isinstance(self._search, NeighbourSearch):
-                self._search.settle(fields, rows, activities)
-        self._keep(fields, monitor)
-        return activities
-
-    def _keep(self, fields: Fields, monitor: Monitor) -> None:
-        self._fields = fields
-        self.weights_ = fields.w
+            if isinstance(search, NeighbourSearch):
+                search.settle(fields, rows, activities)
+        self._search, self._fields, self.weights_ = search, fields, fields.w
         self.history_ = monitor.history
         self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
         self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
         self.converged_ = monitor.converged
+        return activities, monitor
+
+    def _choose_norm(self, X: Array, weight: Array | None, drawn: Array, n_threads: int) -> float:
+        if self.norm != "auto":
+            return float(self.norm)
+        norm = auto_norm(X, weight, drawn, self.n_components_, n_threads)
+        if self.verbose:
+            print(f"norm = {norm:.1f}, chosen from the data", flush=True)
+        return norm
+
+    def _warn(self, monitor: Monitor) -> None:
         if monitor.interrupted:
             warnings.warn(
-                f"learning was interrupted: the model holds the last complete iteration ({self.n_iter_})",
+                "learning was interrupted: the model is as the last complete iteration left it "
+                f"({len(monitor.history) - (self.solver == 'em')} complete)",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         elif not monitor.converged and self.tol > 0 and self.n_iter_ >= self.max_iter:
             warnings.warn(
                 f"{self.n_iter_} iterations did not reach tol={self.tol:g}: the model can be used, but more "
                 "iterations (max_iter) may improve it",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def transform(self, X: Any) -> sparse.csr_array:
@@ -269,7 +278,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         check_is_fitted(self)
         rows, activities = self._activate(check_rows(self, X, reset=False))
         energy = FreeEnergy.of(rows, None, -np.log(self.n_components_), resolve_threads(self.n_threads))
-        return energy.samples(activities.log_sum)
+        return energy.samples(log_sum_of_joints(self._fields, activities, self.norm_))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean free energy of the rows in nats."""
@@ -291,17 +300,19 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         fields = random.randint(self.n_components_, size=n_samples)
         return random.poisson(self.weights_[fields]).astype(np.float64), fields
 
-    def _activate(self, X: Array, prior: Prior | None = None) -> tuple[Rows, Activities]:
-        """Find the fields of checked rows."""
-        rows = normalise(X, self.norm_, self.zero_rows)
-        self._search.n_threads = resolve_threads(self.n_threads)
-        with blas_threads(self._search.n_threads):
-            return rows, self._search.locate(self._fields, rows, prior)
+    def _activate(self, X: Array, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
+        """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
+        settings = settings or self
+        rows = normalise(X, self.norm_, settings.zero_rows)
+        search = replace(self._search, n_threads=resolve_threads(settings.n_threads))
+        with nullcontext() if isinstance(search, NeighbourSearch) else single_threaded_blas():
+            return rows, search.locate(self._fields, rows, prior)
 
     def _new_search(self, n_threads: int) -> Search:
         if self.truncation is None and self.n_components_ > ALL_BELOW:
             return FullSearch(n_threads)
-        if self.search == "exact":
+        many = self.n_components_ > ALL_BELOW
+        if self.search == "exact" or (many and self.truncation_ < FEWEST_NEIGHBOURS):
             return ExactSearch(self.truncation_, n_threads)
         return NeighbourSearch(self.truncation_, n_threads)
 
@@ -315,14 +326,14 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         return both
 
-    def _count_fields(self, n_rows: float, n_distinct: int) -> int:
+    def _count_fields(self, X: Array, weight: Array | None, n_distinct: int) -> int:
         if self.n_components == "auto":
-            wanted = max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS)
-            return min(wanted, MOST_FIELDS, n_distinct)
+            n_rows = len(X) if weight is None else max(float(weight.sum(dtype=np.float64)), len(X))
+            return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
         if self.n_components > n_distinct:
             raise ValueError(
-                f"n_components={self.n_components} fields cannot be told apart with {n_distinct} distinct rows: "
-                "pass fewer, or n_components='auto'"
+                f"n_components={self.n_components} fields cannot be told apart with {n_distinct} distinct rows "
+                "(distinct once normalised): pass fewer, or n_components='auto'"
             )
         return int(self.n_components)
 
@@ -338,7 +349,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                     "n_components, or None for the non-truncated mixture"
                 )
         if self.norm != "auto":
-            check_real("norm", self.norm, 0, open_low=True)
+            check_real("norm", self.norm, 0, LARGEST_NORM, open_low=True)
+        if self.n_threads is not None:
+            check_integer("n_threads", self.n_threads, 1, ", or None for all processors", most=MOST_THREADS)
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}: pass a function, or None")
         check_choice("solver", self.solver, ("em", "hebbian"))
         check_choice("search", self.search, ("neighbours", "exact"))
         check_choice("zero_rows", self.zero_rows, ("error", "uniform"))

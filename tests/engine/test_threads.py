@@ -18,8 +18,6 @@ def test_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_threads(None) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert resolve_threads(None) == available
-    with pytest.raises(ValueError, match="n_threads=0"):
-        resolve_threads(0)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])

@@ -38,9 +38,8 @@ def test_the_online_rule_keeps_rows_normalised(activities: sparse.csr_array, rng
 
 def test_posterior_where_no_class_has_reached() -> None:
     layer = Classes.average(sparse.csr_array(np.eye(4, dtype=np.float32)), np.array([0, 1, -1, -1]), None, 2)
-    t, reached = layer.posterior(sparse.csr_array(np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, 0.5, 0.5, 0]])))
+    t = layer.posterior(sparse.csr_array(np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, 0.5, 0.5, 0]])))
     np.testing.assert_allclose(t, [[1, 0], [0.5, 0.5], [0, 1]])
-    np.testing.assert_array_equal(reached, [True, False, True])
 
 
 def test_threshold_is_strict() -> None:

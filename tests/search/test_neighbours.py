@@ -77,7 +77,7 @@ def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random
     expected = ExactSearch(60, 1).start(few, rows, prior)
     for search in (NeighbourSearch(60, 1), FullSearch(1)):
         np.testing.assert_allclose(search.start(few, rows, prior).log_sum, expected.log_sum, rtol=1e-4)
-    everything = few.inputs(rows) * rows.scale[:, None] + few.log_w_sum + table[row]
+    everything = few.inputs(rows, 1) * rows.scale[:, None] + few.log_w_sum + table[row]
     np.testing.assert_array_equal(expected.best, everything.argmax(axis=1))
 
 
@@ -92,7 +92,7 @@ def test_full_step_is_the_m_step_of_all_activities(rows: Rows, fields: Fields) -
     activities = ExactSearch(50, 1).start(few, rows)
     weight = (np.arange(len(rows)) % 3).astype(np.float32)
     expected, _ = few.m_step(rows, weight, activities, 1)
-    found, log_sum, best = full_step(few, rows, weight, None)
+    found, log_sum, best = full_step(few, rows, weight, None, 1)
     np.testing.assert_allclose(found.w, expected.w, rtol=1e-3)
     np.testing.assert_allclose(log_sum, activities.log_sum, rtol=1e-5)
     assert np.mean(best == activities.best) > 0.99

@@ -39,6 +39,16 @@ class FreeEnergy:
         return float(np.average(self.samples(log_sum), weights=self.weight))
 
 
+def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Array:
+    """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
+
+    After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
+    """
+    excess = fields.w_sum[activities.ids].astype(np.float64) - norm
+    out: Array = activities.log_sum + np.log((activities.s * np.exp(-excess)).sum(axis=1))
+    return out
+
+
 def run_em(
     rows: Rows,
     weight: Array | None,
@@ -62,7 +72,8 @@ def run_em(
     if isinstance(search, FullSearch):
         return _run_full(rows, weight, fields, search, monitor, energy, max_iter, top)
     activities = search.start(fields, rows, top.prior() if top else None)
-    monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
+    if monitor.record(energy.mean(activities.log_sum), activities.best, search.name):
+        return fields, activities
     spare, given = None, fields
     try:
         for _ in range(max_iter):
@@ -89,11 +100,11 @@ def _run_full(
     max_iter: int,
     top: TopLayer | None,
 ) -> tuple[Fields, Activities]:
-    """The same without truncation, where the activities (N x C) are never held all at once."""
+    """The same without truncation, where all but negligible activities are only held at the end."""
     prior = top.prior() if top else None
     try:
         for _ in range(max_iter):
-            new, log_sum, best = full_step(fields, rows, weight, prior)
+            new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads)
             if monitor.record(energy.mean(log_sum), best, search.name):
                 return fields, search.start(fields, rows, prior)
             if top:
@@ -102,6 +113,7 @@ def _run_full(
             fields = new
     except KeyboardInterrupt:
         monitor.interrupted = True
+        return fields, search.start(fields, rows, prior)
     activities = search.start(fields, rows, prior)
     monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
     return fields, activities

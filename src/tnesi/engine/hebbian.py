@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.engine.em import FreeEnergy
+from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.top import TopLayer
 from tnesi.layers.activities import Activities
@@ -40,7 +40,8 @@ def run_hebbian(
     n = len(rows)
     total = float(n if weight is None else weight.sum(dtype=np.float64))
     rate = learning_rate * len(fields) / total
-    energy = FreeEnergy.of(rows, weight, -np.log(len(fields)), n_threads)
+    n_prior = top.n_classes if top and top.recurrent else len(fields)
+    energy = FreeEnergy.of(rows, weight, -np.log(n_prior), n_threads)
     try:
         for _ in range(max_iter):
             log_sum, best = np.empty(n, np.float32), np.empty(n, np.int32)
@@ -53,9 +54,8 @@ def run_hebbian(
                     top.learn_batch(activities, points)
                     if top.recurrent:  # now with the labels just inferred
                         activities = search.start(fields, batch, top.prior(points))
-                # while W is not yet normalised, log p(c, y) holds -sum_d W_cd instead of -A
-                excess = np.einsum("nc,nc->n", activities.s, fields.w_sum[activities.ids] - np.float32(rows.norm))
-                log_sum[points], best[points] = activities.log_sum - excess, activities.best
+                log_sum[points] = log_sum_of_joints(fields, activities, rows.norm)
+                best[points] = activities.best
                 fields.hebbian_step(batch, w, activities, rate, n_threads)
             if monitor.record(energy.mean(log_sum), best, search.name):
                 break

@@ -105,8 +105,11 @@ def _posterior_entropy(sample: Array, n_fields: int, above: float, n_threads: in
     rows = normalise(sample, sample.shape[1] + above)
     search = NeighbourSearch(min(_TRUNCATION, n_fields), n_threads)
     fields = start_from_rows(rows, None, np.arange(n_fields))
+    monitor = Monitor(tol=0)
     _, activities = run_em(
-        rows, None, fields, search, Monitor(tol=0), max_iter=_ITERATIONS, n_threads=n_threads
+        rows, None, fields, search, monitor, max_iter=_ITERATIONS, n_threads=n_threads
     )  # fmt: skip
+    if monitor.interrupted:
+        raise KeyboardInterrupt  # nothing to keep yet
     s = activities.s.astype(np.float64)
     return float(-(s * np.log(np.maximum(s, 1e-30))).sum(axis=1).mean())

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from threadpoolctl import threadpool_limits
 
 
 def resolve_threads(n_threads: int | None) -> int:
     """Return the number of threads: as asked, else OMP_NUM_THREADS, else the processors this process may use."""
     if n_threads is not None:
-        if n_threads < 1:
-            raise ValueError(f"n_threads={n_threads}: pass a positive number, or None to use all processors")
         return int(n_threads)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(available, int(asked)) if asked.isdigit() and int(asked) > 0 else available
-
-
-@contextmanager
-def blas_threads(n_threads: int) -> Iterator[None]:
-    """Hold BLAS to as many threads as the kernels use."""
-    with threadpool_limits(limits=n_threads, user_api="blas"):
-        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from tnesi.layers.fields import Prior
 Array = npt.NDArray[Any]
 
 _COOL_FROM, _COOL_TO = 0.7, 0.25
-"""With exact averages at the end, the rate falls to a quarter of itself over the last three tenths of the passes."""
+"""With exact averages at the end, the rate falls to a quarter of itself over the last three tenths of the passes,
+and only points teach whose class is clearer still: the threshold is half way between its value and 1."""
 _EPOCHS_PER_ITERATION = 5
 """Passes of a recurrent network's second layer for each iteration of the first (EM)."""
 
@@ -52,13 +54,14 @@ class TopLayer:
     rng: np.random.Generator
     classes: Classes = field(init=False)
     taught: Array = field(init=False)
+    interrupted: bool = field(init=False, default=False)
 
     def begin(self, n_fields: int) -> None:
         """Start with all classes spread evenly over the fields."""
         self.classes = Classes.even(n_fields, self.n_classes)
         self.taught = self.label.copy()
 
-    @property
+    @cached_property
     def rate(self) -> float:
         """eps_R: the rate times K / N; without self-labelling K / L for L labels, at most 1."""
         counts = np.ones(self.label.size) if self.weight is None else self.weight.astype(np.float64)
@@ -66,18 +69,18 @@ class TopLayer:
             return self.learning_rate * self.n_classes / float(counts.sum())
         return min(self.learning_rate * self.n_classes / float(counts[self.label >= 0].sum()), 1.0)
 
-    def _cooling(self, progress: float) -> float:
-        if not self.exact or progress < _COOL_FROM:
-            return 1.0
-        return float(_COOL_TO ** ((progress - _COOL_FROM) / (1 - _COOL_FROM)))
-
-    def epoch(self, activities: sparse.csr_array, cooling: float = 1.0) -> None:
-        """Go once over all points in a new random order."""
-        self._learn(activities, slice(None), self.rng.permutation(self.label.size), cooling)
+    def epoch(self, activities: sparse.csr_array, progress: float = 0.0) -> None:
+        """Go once over all points in a new random order; `progress` is the share of all passes made."""
+        rate, threshold = self.rate, self.threshold
+        if self.exact and progress >= _COOL_FROM:
+            rate *= _COOL_TO ** ((progress - _COOL_FROM) / (1 - _COOL_FROM))
+            threshold = (threshold + 1) / 2
+        self._learn(activities, slice(None), self.rng.permutation(self.label.size), rate, threshold)
 
     def learn_batch(self, activities: Activities, points: Array) -> None:
         """Learn from the given points as one mini-batch."""
-        self._learn(activities.to_csr(len(self.classes)), points, np.arange(points.size))
+        stored = activities.to_csr(len(self.classes))
+        self._learn(stored, points, np.arange(points.size), self.rate, self.threshold)
 
     def learn_along(self, activities: Activities) -> None:
         """A few passes for one iteration of the first layer."""
@@ -90,9 +93,9 @@ class TopLayer:
         try:
             if not self.exact or (self.self_label and (self.label < 0).any()):
                 for i in range(self.max_iter):
-                    self.epoch(activities, self._cooling(i / self.max_iter))
+                    self.epoch(activities, i / self.max_iter)
         except KeyboardInterrupt:
-            pass
+            self.interrupted = True
         if self.exact:
             self.classes = Classes.average(activities, self.taught, self.weight, self.n_classes)
 
@@ -103,15 +106,15 @@ class TopLayer:
         label = self.taught if inferred else self.label
         return self.classes.prior(label if points is None else label[points])
 
-    def _learn(self, activities: sparse.csr_array, at: Any, order: Array, cooling: float = 1.0) -> None:
+    def _learn(self, activities: sparse.csr_array, at: Any, order: Array, rate: float, threshold: float) -> None:
         self.taught[at] = self.classes.learn_epoch(
             activities,
             self.label[at],
             None if self.weight is None else self.weight[at],
             order,
             batch_size=self.batch_size,
-            rate=self.rate * cooling,
-            threshold=self.threshold,
+            rate=rate,
+            threshold=threshold,
             self_label=self.self_label,
             n_threads=self.n_threads,
         )

@@ -211,12 +211,14 @@ def _mix(h: Array) -> Array:
 
 
 def row_hashes(x: Array, seed: int, out: Array, n_threads: int) -> None:
-    """A 64-bit hash of each row's values as float32: equal rows have equal hashes, whatever their type."""
+    """A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes."""
     golden = 0x9E3779B97F4A7C15
     h = np.full(x.shape[0], (seed + golden) % 2**64, dtype=np.uint64)
     h = _mix(h)
+    total = x.sum(axis=1, dtype=np.float64)
+    total[total <= 0] = 1
     for column in x.T:
-        bits = (column.astype(np.float32) + np.float32(0)).view(np.uint32)
+        bits = ((column / total).astype(np.float32) + np.float32(0)).view(np.uint32)
         h = (h ^ bits) * np.uint64(golden)
         h ^= h >> np.uint64(32)
     out[:] = _mix(h)

@@ -82,8 +82,8 @@ class Classes:
         )
         return taught
 
-    def posterior(self, activities: sparse.csr_array) -> tuple[Array, Array]:
-        """Return t (N x K, rows sum to 1) and whether any class has reached the point.
+    def posterior(self, activities: sparse.csr_array) -> Array:
+        """Return t (N x K, rows sum to 1).
 
         A field that no class has reached contributes nothing; a point with no other fields gets 1 / K each.
         """
@@ -92,9 +92,8 @@ class Classes:
         share = np.divide(r, total, out=np.zeros_like(r), where=total > 0)
         t = np.asarray(activities @ share)
         mass = t.sum(axis=1, keepdims=True)
-        reached = mass[:, 0] > 0
-        t = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)
-        return t, reached
+        out: Array = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)
+        return out
 
     def prior_table(self) -> Array:
         """Return what the fields hear from above: log sum_k R_kc for no label (row 0), log R_lc for label l."""

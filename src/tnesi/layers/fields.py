@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi import kernels
+from tnesi.kernels.blas import product
 from tnesi.layers.activities import Activities
 from tnesi.layers.input import Rows
 
@@ -74,10 +75,9 @@ class Fields:
         """Return the fields as if they were data: y = W."""
         return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
 
-    def inputs(self, rows: Rows) -> Array:
+    def inputs(self, rows: Rows, n_threads: int) -> Array:
         """Return x . log W for all fields, one product by BLAS."""
-        out: Array = rows.raw() @ self.log_w[:, : rows.n_features].T
-        return out
+        return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
 
     def base(self, prior: Prior | None) -> Array:
         """Return what I_c holds besides x: the sums of log W, and the prior's table."""

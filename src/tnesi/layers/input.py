@@ -87,16 +87,20 @@ def row_hashes(X: Array, seed: int, n_threads: int) -> Array:
     return out
 
 
-def usable_rows(X: Array, zero_rows: ZeroRows) -> tuple[Array, Array]:
-    """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one."""
+def usable_rows(X: Array, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Array, Array]:
+    """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
+
+    `number` is what the user calls the rows, where it is not their place in `X`.
+    """
     with np.errstate(over="ignore"):
         sums = X.sum(axis=1, dtype=np.float64)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
         if zero_rows == "error":
+            first = zero[0] if number is None else number[zero[0]]
             more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
             raise ValueError(
-                f"row {zero[0]}{more} is all zero and cannot be normalised: drop such rows, or pass "
+                f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
                 "zero_rows='uniform' to treat them as evenly spread"
             )
         X = X.copy()

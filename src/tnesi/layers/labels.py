@@ -12,17 +12,35 @@ from sklearn.utils.multiclass import check_classification_targets
 Array = npt.NDArray[Any]
 
 
+def _as_array(y: Any) -> Array:
+    """Return labels as a flat array; where they are not all numbers, as the objects they are."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):  # a list: NumPy made strings of everything
+        values = np.array(y, dtype=object)
+    flat: Array = column_or_1d(values, warn=True)
+    return flat
+
+
+def _missing(value: Any) -> bool:
+    """Whether a label is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
-    """Where `y` is the marker; NaN and None are found too, and a number among strings (NumPy makes it one)."""
-    if unlabelled is None or (isinstance(unlabelled, float) and np.isnan(unlabelled)):
-        return np.array([v is None or v != v for v in y.tolist()], dtype=bool)
+    """Where `y` is the marker, or holds nothing; among strings the marker may be a number (NumPy makes it one)."""
+    if y.dtype.kind == "O":
+        values = y.tolist()
+        if _missing(unlabelled):
+            return np.array([_missing(v) for v in values], dtype=bool)
+        return np.array([_missing(v) or v == unlabelled for v in values], dtype=bool)
+    empty = np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
+    if _missing(unlabelled):
+        return np.asarray(empty)
     if y.dtype.kind == "U":
         return np.asarray(y == str(unlabelled), dtype=bool)
-    if y.dtype.kind == "O":
-        return np.array([v == unlabelled for v in y.tolist()], dtype=bool)
     if isinstance(unlabelled, str):
-        return np.zeros(y.shape, dtype=bool)
-    return np.asarray(y == unlabelled, dtype=bool)
+        return np.asarray(empty)
+    return np.asarray(empty | (y == unlabelled), dtype=bool)
 
 
 def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
@@ -34,7 +52,7 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
     >>> codes.tolist(), classes.tolist()
     ([0, -1, 1], ['cat', 'dog'])
     """
-    y = column_or_1d(y, warn=True)
+    y = _as_array(y)
     labelled = ~_is_unlabelled(y, unlabelled)
     if not labelled.any():
         raise ValueError(
@@ -44,12 +62,14 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
     given = y[labelled]
     if given.dtype.kind == "O":
         given = np.array(given.tolist())
+        if given.dtype.kind == "O":
+            raise ValueError("the labels are of different kinds: pass all of them as strings, or all as numbers")
     check_classification_targets(given)
     classes, codes = np.unique(given, return_inverse=True)
     if classes.size < 2:
         raise ValueError(
-            f"all labels are of one class ({classes[0]!r}): a classifier needs labels of at least two classes; check "
-            f"that unlabelled={unlabelled!r} is the marker used in y"
+            f"all labels are of one class ({classes.tolist()[0]!r}): a classifier needs at least two classes; "
+            f"check that unlabelled={unlabelled!r} is the marker used in y"
         )
     out = np.full(y.shape, -1, np.int32)
     out[labelled] = codes

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi import kernels
+from tnesi.kernels.blas import product
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior
 from tnesi.layers.input import Rows
@@ -18,7 +19,7 @@ Array = npt.NDArray[Any]
 _BLOCK_VALUES = 8_000_000
 """Inputs held at a time: 32 MB."""
 NEGLIGIBLE = 1e-6
-"""Activities below this are not stored for the non-truncated mixture (they do count in its M-step)."""
+"""Activities below this are not stored for the non-truncated mixture (they do count in its EM steps)."""
 
 
 def block_rows(n_fields: int) -> int:
@@ -40,7 +41,7 @@ class ExactSearch:
         base = fields.base(prior)
         for place, block in rows.blocks(block_rows(len(fields))):
             kernels.select_top(
-                fields.inputs(block),
+                fields.inputs(block, self.n_threads),
                 block.scale,
                 base,
                 None if prior is None else prior.take(place).row,
@@ -51,18 +52,18 @@ class ExactSearch:
             )
         return out
 
-    def update(
-        self, fields: Fields, rows: Rows, activities: Activities | None, prior: Prior | None = None
-    ) -> Activities:
+    def update(self, fields: Fields, rows: Rows, activities: Activities, prior: Prior | None = None) -> Activities:
         """Return the new activities after the fields changed; nothing is reused."""
         return self.start(fields, rows, prior)
 
     locate = start
 
 
-def full_posterior(fields: Fields, rows: Rows, base: Array, base_row: Array | None) -> tuple[Array, Array]:
+def full_posterior(
+    fields: Fields, rows: Rows, base: Array, base_row: Array | None, n_threads: int
+) -> tuple[Array, Array]:
     """Return s over all C fields (dense) and the log-sum, for a block of points."""
-    inputs = fields.inputs(rows)
+    inputs = fields.inputs(rows, n_threads)
     inputs *= rows.scale[:, None]
     inputs += base[0] if base_row is None else base[base_row]
     top = inputs.max(axis=1, keepdims=True)
@@ -86,7 +87,7 @@ class FullSearch:
         found: list[Activities] = []
         for place, block in rows.blocks(block_rows(len(fields))):
             base_row = None if prior is None else prior.take(place).row
-            s, log_sum = full_posterior(fields, block, base, base_row)
+            s, log_sum = full_posterior(fields, block, base, base_row, self.n_threads)
             width = int((s >= NEGLIGIBLE).sum(axis=1).max())
             ids = np.argpartition(-s, width - 1, axis=1)[:, :width] if width < s.shape[1] else None
             kept = s if ids is None else np.take_along_axis(s, ids, axis=1)
@@ -110,8 +111,10 @@ class FullSearch:
     locate = start
 
 
-def full_step(fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None) -> tuple[Fields, Array, Array]:
-    """E-step and M-step of the non-truncated mixture in one pass, without storing N x C activities.
+def full_step(
+    fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None, n_threads: int
+) -> tuple[Fields, Array, Array]:
+    """E-step and M-step of the non-truncated mixture in one pass, without storing activities.
 
     Returns
     -------
@@ -123,14 +126,15 @@ def full_step(fields: Fields, rows: Rows, weight: Array | None, prior: Prior | N
     log_sum, best = np.empty(len(rows), np.float32), np.empty(len(rows), np.int32)
     base = fields.base(prior)
     for place, block in rows.blocks(block_rows(len(fields))):
-        s, log_sum[place] = full_posterior(fields, block, base, None if prior is None else prior.take(place).row)
+        base_row = None if prior is None else prior.take(place).row
+        s, log_sum[place] = full_posterior(fields, block, base, base_row, n_threads)
         best[place] = s.argmax(axis=1)
         if weight is not None:
             s *= weight[place, None]
         mass += s.sum(axis=0, dtype=np.float64)
         s *= block.scale[:, None]
-        sums += s.T @ block.raw()
-    alive = mass > 0
+        sums += product(s.T, block.raw().T, n_threads)
+    alive = mass > 1e-30
     w = fields.w.copy()
     w[alive] = sums[alive] / mass[alive, None] + 1
     return Fields.from_weights(w), log_sum, best

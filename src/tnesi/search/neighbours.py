@@ -104,7 +104,7 @@ class Cells:
     def order(self, fields: Fields, n_threads: int) -> Array:
         """Return the fields in an order that puts like ones together: by cell, the cells along a chain."""
         own = self.nearest(fields.as_rows(), n_threads)[:, 0]
-        likeness = self.centres.inputs(self.centres.as_rows()) + self.centres.log_w_sum
+        likeness = self.centres.inputs(self.centres.as_rows(), n_threads) + self.centres.log_w_sum
         rank = np.zeros(len(self.centres), int)
         here = 0
         for i in range(len(rank)):
@@ -156,12 +156,8 @@ class NeighbourSearch:
             self._cells = None  # the fields are about to move
         return out
 
-    def update(
-        self, fields: Fields, rows: Rows, activities: Activities | None, prior: Prior | None = None
-    ) -> Activities:
+    def update(self, fields: Fields, rows: Rows, activities: Activities, prior: Prior | None = None) -> Activities:
         """Return K^(n) after the fields changed, never worse than before, and renew the lists."""
-        if activities is None:
-            return self.start(fields, rows, prior)
         if self.lists is None:
             return self.locate(fields, rows, prior)
         out = activities.copy()
@@ -184,6 +180,7 @@ class NeighbourSearch:
         if len(fields) > ALL_BELOW:
             self.remember(activities, len(fields))
             self.doubtful_below = float(np.quantile(self._quality(rows, activities), _DOUBTFUL_SHARE))
+            self._cells = Cells.over(fields, self.n_threads)
 
     def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return K^(n) of new points: by the cells, then by the lists."""
