@@ -44,6 +44,11 @@ struct Activities {
 // K^(n) and s from all inputs. IN raw (N x C) = x . log W.  OUT activities.
 void select_top(const float* raw, const float* scale, const Fields& fields, Activities out, int n_threads);
 
+// x . log W of a mini-batch of points for all fields.  OUT out (N x C).
+template <typename T>
+void products(const T* x, std::size_t n, std::size_t d, const float* log_w, std::size_t c, std::size_t d_padded,
+              float* out, int n_threads);
+
 // K^(n) and s from a few fields: point n looks at the fields lists[group[n]] (n_groups x g, -1 = empty) and at
 // those that out.ids names already, so that K^(n) never gets worse.  IN/OUT activities.
 template <typename T>

@@ -101,6 +101,15 @@ void search_groups(Matrix<const T> x, Vector<const float> scale, Matrix<const fl
     tnesi::search_groups(rows, fields, group.data(), lists.data(), lists.shape(0), lists.shape(1), out, n_threads);
 }
 
+template <typename T>
+void products(Matrix<const T> x, Matrix<const float> log_w, Matrix<float> out, int n_threads) {
+    require_padded(x.shape(1), log_w.shape(1));
+    require(out.shape(0) == x.shape(0) && out.shape(1) == log_w.shape(0), "out is points x fields");
+    nb::gil_scoped_release release;
+    tnesi::products(x.data(), x.shape(0), x.shape(1), log_w.data(), log_w.shape(0), log_w.shape(1), out.data(),
+                    n_threads);
+}
+
 void build_lists(Matrix<const std::int32_t> ids, Ids lists, int n_threads) {
     require(lists.shape(1) >= 1, "lists of at least one field");
     nb::gil_scoped_release release;
@@ -195,6 +204,8 @@ void def_for_type(nb::module_& m) {
     m.def("hebbian_step", &hebbian_step<T>, arg("x").noconvert(), arg("scale").noconvert(),
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
+          arg("n_threads"));
+    m.def("products", &products<T>, arg("x").noconvert(), arg("log_w").noconvert(), arg("out").noconvert(),
           arg("n_threads"));
     m.def("row_hashes", &row_hashes<T>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));
     m.def("log_factorials", &log_factorials<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("out").noconvert(),

@@ -1,11 +1,11 @@
 // Neighbourhood search: points of one group look at the same few fields together, as a small dense product
 // whose rows stay in cache.
-#include <cstring>
 #include <vector>
 
 #include "activate.h"
 #include "grouping.h"
 #include "parallel.h"
+#include "points.h"
 
 namespace tnesi {
 namespace {
@@ -38,30 +38,11 @@ struct Scratch {
           own_scores(c_prime) {}
 };
 
-inline void widen(const std::uint8_t* x, std::size_t d, float* out) { lanes().widen_u8(x, d, out); }
-inline void widen(const float* x, std::size_t d, float* out) { std::memcpy(out, x, d * sizeof(float)); }
-
-inline bool blank(const float* block) {
-    std::uint32_t any = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) {
-        std::uint32_t bits;
-        std::memcpy(&bits, block + i, sizeof bits);
-        any |= bits;
-    }
-    return any == 0;
-}
-
 template <typename T>
 int load_points(const Rows<T>& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
     for (std::size_t p = 0; p < n; ++p)
         widen(rows.x + static_cast<std::size_t>(members[p].point) * rows.d, rows.d, own.points.data() + p * d_padded);
-    int n_blocks = 0;
-    for (std::size_t b = 0; b < d_padded / kBlock; ++b) {
-        bool needed = false;
-        for (std::size_t p = 0; p < n && !needed; ++p) needed = !blank(own.points.data() + p * d_padded + b * kBlock);
-        if (needed) own.blocks[static_cast<std::size_t>(n_blocks++)] = static_cast<std::int32_t>(b);
-    }
-    return n_blocks;
+    return find_blocks(own.points.data(), n, d_padded, own.blocks.data());
 }
 
 struct Task {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from tnesi import PoissonMixture, SimpletronClassifier
 
@@ -60,6 +61,12 @@ def test_sparse_data_are_refused_kindly() -> None:
         ({"norm": -1}, "norm=-1"),
         ({"norm": "big"}, "norm='big'"),
         ({"norm": np.nan}, "norm=nan"),
+        ({"norm": np.inf}, "norm=inf: pass a number of more than 0 and at most 1e"),
+        ({"norm": 1e300}, "norm=1e.300"),
+        ({"n_threads": "2"}, "n_threads='2'"),
+        ({"n_threads": 2.5}, "n_threads=2.5"),
+        ({"n_threads": 2**40}, "at most 1024"),
+        ({"callback": 3}, "callback=3: pass a function"),
         ({"solver": "sgd"}, "solver='sgd': pass one of 'em', 'hebbian'"),
         ({"search": "guess"}, "search='guess'"),
         ({"max_iter": 0}, "max_iter=0"),
@@ -135,8 +142,60 @@ def test_after_fit() -> None:
         clf.fit_labels(np.full(40, -1))
     with pytest.raises(ValueError, match="all zero"):
         clf.predict(np.zeros((1, 6)))
+    assert clf.set_params(zero_rows="uniform").predict(np.zeros((1, 6))).shape == (1,)
     with pytest.raises(ValueError, match="n_samples=0"):
         clf.mixture_.sample(0)
+
+
+def test_the_row_is_named_as_the_user_counts() -> None:
+    bad, weight = X.copy(), np.ones(40)
+    bad[30], weight[:10] = 0, 0
+    with pytest.raises(ValueError, match="row 30 is all zero"):
+        PoissonMixture(norm=30).fit(bad, sample_weight=weight)
+    weight[30] = 0  # an absent row may be anything
+    PoissonMixture(norm=30, max_iter=1, tol=0).fit(bad, sample_weight=weight)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-40, 1e38, 1e300])
+def test_only_proportions_of_weights_count(factor: float) -> None:
+    weight = 1.0 + np.arange(40) % 3
+    expected, scaled = (
+        SimpletronClassifier(8, norm=30, random_state=0).fit(X, y, sample_weight=w) for w in (weight, weight * factor)
+    )
+    np.testing.assert_allclose(scaled.mixture_.weights_, expected.mixture_.weights_, rtol=1e-4)
+    np.testing.assert_allclose(scaled.class_weights_, expected.class_weights_, atol=1e-4)
+
+
+def stop(record: dict[str, Any]) -> bool:
+    raise RuntimeError("the callback failed")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "data"),
+    [
+        ({"norm": 3}, X),
+        ({"n_components": 1000}, X),
+        ({"n_components": 4, "callback": stop}, X),
+        ({}, np.where(np.arange(40)[:, None] == 3, 0, X)),
+        ({}, -X[:, :5]),
+        ({"callback": stop}, X[:, :5]),
+    ],
+)
+def test_a_failed_fit_leaves_the_model_as_it_was(parameters: dict[str, Any], data: Any) -> None:
+    for make in (PoissonMixture, SimpletronClassifier):
+        model = make(8, truncation=3, norm=30, random_state=0).fit(X, y)
+        before = model.predict(X)
+        with pytest.raises((ValueError, RuntimeError)):
+            model.set_params(**parameters).fit(data, y)
+        np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_failed_first_fit_leaves_no_model() -> None:
+    clf = SimpletronClassifier(norm=3)
+    with pytest.raises(ValueError, match="norm=3"):
+        clf.fit(X, y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
 
 
 def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
@@ -148,8 +207,8 @@ def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
     assert clf.classes_.tolist() == [0, 1]
 
 
-def test_equal_rows() -> None:
-    same = np.repeat(X[:1], 40, axis=0)
+def test_rows_that_are_equal_once_normalised() -> None:
+    same = np.outer(np.arange(1, 41), X[0])
     mixture = PoissonMixture(norm=30, random_state=0).fit(same)
     assert mixture.n_components_ == 1
     clf = SimpletronClassifier(norm=30, random_state=0).fit(same, y)

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import PoissonMixture, SimpletronClassifier, presets
 from tnesi.data.named import few_labels
+from tnesi.engine.top import TopLayer
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
@@ -189,3 +191,72 @@ def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
     finally:
         killer.cancel()
         process.stdout.close()
+
+
+BEFORE_THE_FIRST_ITERATION = """
+import numpy as np, tnesi.engine.norm as norm
+from tnesi import SimpletronClassifier
+rng = np.random.default_rng(0)
+X = rng.integers(0, 255, (4000, 60)).astype(np.uint8)
+y = np.where(np.arange(4000) < 50, np.arange(4000) % 5, -1)
+clf = SimpletronClassifier(100, norm=200, max_iter=2, tol=0, label_max_iter=2, random_state=0).fit(X, y)
+before = clf.predict(X)
+def announced(*arguments, inner=norm._posterior_entropy):
+    print("choosing", flush=True)
+    return inner(*arguments)
+norm._posterior_entropy = announced
+clf.set_params(norm="auto", n_components=900, max_iter=1000)
+try:
+    clf.fit(X, y)
+except KeyboardInterrupt:
+    assert (clf.predict(X) == before).all()
+    print("as it was", flush=True)
+"""
+
+
+def test_ctrl_c_before_the_first_iteration_is_raised_and_loses_nothing() -> None:
+    process = subprocess.Popen([sys.executable, "-c", BEFORE_THE_FIRST_ITERATION], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    killer = threading.Timer(60, process.kill)
+    killer.start()
+    try:
+        assert process.stdout.readline().strip() == "choosing"
+        time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+        assert "as it was" in process.stdout.read()
+        assert process.wait() == 0
+    finally:
+        killer.cancel()
+        process.stdout.close()
+
+
+def test_ctrl_c_in_the_second_layer_warns(data: tuple[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, few = data
+    clf = fast().fit(X, few)
+    passes = []
+
+    def interrupted(*arguments: Any, inner: Any = TopLayer.epoch) -> None:
+        passes.append(1)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+        inner(*arguments)
+
+    monkeypatch.setattr(TopLayer, "epoch", interrupted)
+    with pytest.warns(ConvergenceWarning, match="second layer was interrupted"):
+        clf.fit_labels(few)
+    assert clf.score(X, y) > 0.7
+
+
+def test_settings_after_fit(data: tuple[Any, Any, Any]) -> None:
+    """What was learned stays what it is; how many threads predict may be changed."""
+    X, _, few = data
+    clf = fast().fit(X, few)
+    before = clf.predict_proba(X)
+    np.testing.assert_array_equal(clf.set_params(recurrent=True, n_threads=1).predict_proba(X), before)
+
+
+def test_presets_learn_new_labels_as_thoroughly(data: tuple[Any, Any, Any]) -> None:
+    X, y, few = data
+    clf = presets.t_nesi(n_components=150, norm=180, max_iter=200, learning_rate=1.0, random_state=0).fit(X, few)
+    first = clf.score(X, y)
+    assert clf.fit_labels(few).score(X, y) > first - 0.03

@@ -80,3 +80,6 @@ def test_a_listener_can_stop() -> None:
         run_em(rows, None, fields, search, monitor, max_iter=50, n_threads=1)
         assert [record["iteration"] for record in monitor.history] == [0, 1, 2, 3]
         assert not monitor.converged
+        at_once = Monitor(tol=0, listener=lambda record: True)
+        run_em(rows, None, fields, search, at_once, max_iter=50, n_threads=1)
+        assert len(at_once.history) == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import gammaln, logsumexp
 
 from tnesi import PoissonMixture
 
@@ -33,3 +34,14 @@ def test_high_rates_do_not_break_it(digits: tuple[np.ndarray, np.ndarray]) -> No
     mixture = PoissonMixture(300, norm=180, solver="hebbian", learning_rate=50, max_iter=2, tol=0, random_state=0)
     assert np.isfinite(mixture.fit(X).weights_).all()
     assert (mixture.weights_ >= 1 - 1e-4).all()
+
+
+def test_score_is_the_log_likelihood(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    """Even after one epoch, when the fields do not yet sum to the norm."""
+    X = digits[0].astype(np.float64)
+    for solver in ("em", "hebbian"):
+        mixture = PoissonMixture(60, truncation=None, norm=180, solver=solver, max_iter=1, tol=0, random_state=0).fit(X)
+        y, w = 116 * X / X.sum(axis=1, keepdims=True) + 1, mixture.weights_.astype(np.float64)
+        constant = gammaln(y + 1).sum(axis=1)
+        expected = logsumexp(y @ np.log(w).T - w.sum(axis=1), axis=1) - constant - np.log(60)
+        np.testing.assert_allclose(mixture.score_samples(X), expected, atol=2e-3)

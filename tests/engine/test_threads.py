@@ -51,3 +51,43 @@ def test_same_seed_same_result(digits: tuple[np.ndarray, np.ndarray]) -> None:
     first, second, other = (PoissonMixture(50, max_iter=3, tol=0, random_state=seed).fit(X) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.weights_, second.weights_)
     assert not np.array_equal(first.weights_, other.weights_)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
+def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, parameters: dict[str, object]) -> None:
+    """Large enough for BLAS to divide its products among threads, which would change the last bits."""
+    X = rng.poisson(rng.gamma(0.3, 5.0, (40, 700))[rng.integers(0, 40, 2500)]).astype(np.uint8)
+    fits = [
+        PoissonMixture(1100, norm=900, max_iter=1, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
+    np.testing.assert_array_equal(fits[0].predict(X[:200]), fits[1].predict(X[:200]))
+
+
+def test_prediction_leaves_the_threads_of_blas_alone(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    def blas() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    X, _ = digits
+    mixture = PoissonMixture(60, norm=180, search="exact", max_iter=2, tol=0, random_state=0).fit(X)
+    before = blas()
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: mixture.predict(X), range(8)))
+    assert blas() == before
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_prediction_does_not_change_the_model(rng: np.random.Generator) -> None:
+    import pickle
+
+    X = rng.integers(1, 30, (1500, 12)).astype(np.uint8)
+    mixture = PoissonMixture(600, norm=60, max_iter=2, tol=0, random_state=0).fit(X)
+    before = pickle.dumps(mixture)
+    mixture.predict(X)
+    assert pickle.dumps(mixture) == before

@@ -89,6 +89,16 @@ def test_select_top(p: SimpleNamespace) -> None:
     assert_same_activities(results[0], results[2])
 
 
+@given(problems())
+def test_products(p: SimpleNamespace) -> None:
+    one, three, expected = (np.empty((len(p.x), len(p.w)), np.float32) for _ in range(3))
+    _native.products(p.x, p.log_w, one, 1)
+    _native.products(p.x, p.log_w, three, 3)
+    reference.products(p.x, p.log_w, expected, 1)
+    np.testing.assert_array_equal(one, three)
+    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-2)
+
+
 @given(problems(), st.integers(1, 5), st.integers(1, 40))
 def test_search_groups(p: SimpleNamespace, n_groups: int, g: int) -> None:
     lists = p.rng.integers(-1, len(p.w), (n_groups, g)).astype(np.int32)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tnesi.layers.labels import encode_labels
@@ -20,6 +21,16 @@ from tnesi.layers.labels import encode_labels
         (pd.Series(["a", None, "b"]), None),
         (pd.Series(["a", "?", "b"], dtype="category"), "?"),
         ([0, 9, 1], 9),
+        (["a", np.nan, "b"], np.nan),
+        (["a", None, "b"], -1),
+        ([1, None, 2], -1),
+        ([True, None, False][::-1], -1),
+        (np.array([3.0, np.nan, 7.0]), -1),
+        (np.array([3.0, np.nan, 7.0]), np.float32("nan")),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), -1),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), None),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), pd.NA),
+        (pl.Series(["a", None, "b"]), -1),
     ],
 )
 def test_markers(y: object, marker: object) -> None:
@@ -47,3 +58,8 @@ def test_one_class() -> None:
 def test_continuous_targets() -> None:
     with pytest.raises(ValueError, match="continuous"):
         encode_labels([0.5, 1.5, -1], -1)
+
+
+def test_labels_of_different_kinds() -> None:
+    with pytest.raises(ValueError, match="of different kinds"):
+        encode_labels(np.array([1, (2, 3), "a"], dtype=object), -1)

@@ -45,6 +45,7 @@ hebbian_step = _backend.hebbian_step
 learn_classes = _backend.learn_classes
 log_factorials = _backend.log_factorials
 m_step = _backend.m_step
+products = _backend.products
 row_hashes = _backend.row_hashes
 search_groups = _backend.search_groups
 select_top = _backend.select_top
@@ -59,6 +60,7 @@ __all__ = [
     "log_factorials",
     "m_step",
     "padded",
+    "products",
     "row_hashes",
     "search_groups",
     "select_top",

@@ -58,6 +58,11 @@ def select_top(
         _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
 
 
+def products(x: Array, log_w: Array, out: Array, n_threads: int) -> None:
+    """X . log W of a mini-batch of points for all fields (N x C)."""
+    out[:] = x.astype(np.float32) @ log_w[:, : x.shape[1]].T
+
+
 def search_groups(
     x: Array,
     scale: Array,

@@ -15,6 +15,8 @@ from tnesi.layers.input import Rows
 
 Array = npt.NDArray[Any]
 
+_MINI_BATCH = 64
+
 
 @dataclass(frozen=True)
 class Prior:
@@ -76,8 +78,12 @@ class Fields:
         return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
 
     def inputs(self, rows: Rows, n_threads: int) -> Array:
-        """Return x . log W for all fields, one product by BLAS."""
-        return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
+        """Return x . log W for all fields: by BLAS, or natively for a mini-batch (BLAS would copy all of log W)."""
+        if len(rows) > _MINI_BATCH:
+            return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
+        out = np.empty((len(rows), len(self)), np.float32)
+        kernels.products(rows.x, self.log_w, out, n_threads)
+        return out
 
     def base(self, prior: Prior | None) -> Array:
         """Return what I_c holds besides x: the sums of log W, and the prior's table."""

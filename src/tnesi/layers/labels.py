@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,10 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
         )
     given = y[labelled]
     if given.dtype.kind == "O":
-        given = np.array(given.tolist())
-        if given.dtype.kind == "O":
+        kinds = {str if isinstance(v, str) else bool if isinstance(v, (bool, np.bool_)) else Number for v in given}
+        if len(kinds) > 1 or not all(isinstance(v, (str, Number, np.bool_)) for v in given):
             raise ValueError("the labels are of different kinds: pass all of them as strings, or all as numbers")
+        given = np.array(given.tolist())
     check_classification_targets(given)
     classes, codes = np.unique(given, return_inverse=True)
     if classes.size < 2:

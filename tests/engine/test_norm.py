@@ -1,0 +1,74 @@
+"""norm="auto" against a grid, and at the edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.data import ImageData
+
+
+def chosen(X: Any, **parameters: Any) -> float:
+    return PoissonMixture(max_iter=1, tol=0, random_state=0, **parameters).fit(X).norm_
+
+
+def error(data: tuple[Any, Any, Any, Any], norm: Any) -> float:
+    X, X_test, y, y_test = data
+    return 100 * (1 - SimpletronClassifier(norm=norm, random_state=0).fit(X, y).score(X_test, y_test))
+
+
+def test_digits_come_near_the_best_of_a_grid() -> None:
+    X, y = load_digits(return_X_y=True)
+    splits = [train_test_split(X, y, test_size=0.4, random_state=seed) for seed in range(8)]
+    auto, *grid = (np.mean([error(split, norm) for split in splits]) for norm in ("auto", 94, 124, 154, 184, 234, 304))
+    assert auto <= min(grid) + 0.3
+
+
+@pytest.mark.slow
+def test_mnist_comes_near_the_best_of_a_grid(mnist: ImageData) -> None:
+    data = (mnist.X, mnist.X_test, mnist.y, mnist.y_test)
+    auto, *grid = (error(data, norm) for norm in ("auto", 860, 900, 960))
+    assert auto <= min(grid) + 0.3
+    assert chosen(mnist.X) == pytest.approx(900, abs=30)  # the paper's
+
+
+@pytest.mark.slow
+def test_fashion_mnist_comes_near_the_best_of_a_grid(fashion_mnist: ImageData) -> None:
+    data = (fashion_mnist.X, fashion_mnist.X_test, fashion_mnist.y, fashion_mnist.y_test)
+    auto, *grid = (error(data, norm) for norm in ("auto", 1124, 1264, 1464))
+    assert auto <= min(grid) + 0.3
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 12, 40])
+@pytest.mark.parametrize("n_features", [2, 5, 3000])
+def test_small_and_wide_data(n_rows: int, n_features: int, rng: np.random.Generator) -> None:
+    X = rng.poisson(1.0, (n_rows, n_features)) + (np.arange(n_features) == 0)
+    norm = chosen(X)
+    assert np.isfinite(norm)
+    assert n_features < norm <= 101 * n_features
+
+
+def test_rare_features_want_a_large_norm(rng: np.random.Generator) -> None:
+    """A bag of words: each of 2,000 words in about 1 of 500 rows."""
+    X = (rng.random((600, 2000)) < 0.002).astype(np.uint8)
+    X[:, 0] = 1
+    assert chosen(X, n_components=20) > 2000 + 0.2 * 2000
+
+
+def test_only_proportions_count(digits: tuple[Any, Any]) -> None:
+    X = digits[0][:300].astype(float)
+    assert chosen(X) == pytest.approx(chosen(X * 3), rel=1e-3)
+    assert chosen(np.hstack([X, np.zeros((300, 5))])) == pytest.approx(chosen(X) + 5, rel=0.1)
+
+
+def test_weights_are_repetitions(digits: tuple[Any, Any], rng: np.random.Generator) -> None:
+    X, count = digits[0][:200], rng.integers(0, 4, 200)
+    parameters: dict[str, Any] = {"max_iter": 1, "tol": 0, "random_state": 0}
+    weighted = PoissonMixture(**parameters).fit(X, sample_weight=count)
+    repeated = PoissonMixture(**parameters).fit(np.repeat(X, count, axis=0))
+    assert weighted.norm_ == pytest.approx(repeated.norm_, rel=1e-4)
