@@ -47,7 +47,10 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "fields.png"
     figure.savefig(picture)
-    print(f"\nThe fields, with the classes learned from one label each: {picture}")
+    print(
+        f"\nThe fields, with the classes learned from one label each: {picture}\n"
+        "(With one label per class some classes are confused; the table shows what a few more labels do.)"
+    )
 
 
 if __name__ == "__main__":
