@@ -8,7 +8,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -23,12 +22,17 @@ using Index = std::int32_t;
 using Ids = std::vector<Index>;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
+struct Shape {
+    std::size_t d, n, c, c_prime;
+} where;  // is being tested, for the message of a failure
+const char* what_kernel = "";
 int n_passed = 0, n_failed = 0;
-std::string where;  // what is being tested, for the message of a failure
 
 void expect(bool holds, const char* what) {
     ++(holds ? n_passed : n_failed);
-    if (!holds && n_failed <= 20) std::printf("FAILED %s: %s\n", where.c_str(), what);
+    if (!holds && n_failed <= 20)
+        std::printf("FAILED %s %s with D=%zu N=%zu C=%zu C'=%zu: %s\n", lanes().name, what_kernel, where.d, where.n,
+                    where.c, where.c_prime, what);
 }
 
 // |got - want| <= tolerance * (1 + |want|) everywhere; NaN is never near.
@@ -76,10 +80,6 @@ double naive_dot(const float* a, const float* b, std::size_t n) {
     return std::inner_product(a, a + n, b, 0.0, std::plus<double>(), std::multiplies<double>());
 }
 
-struct Shape {
-    std::size_t d, n, c, c_prime;
-};
-
 struct Problem : Shape {
     Random random;
     const bool exact = random.chance(0.5);  // small whole numbers: scores without rounding and with many ties
@@ -126,8 +126,7 @@ struct Problem : Shape {
 
 using Ranked = std::vector<std::pair<double, Index>>;  // -score and field: sorted, the best comes first
 
-// Appends exp(score) / sum(exp(score)) to s; returns log(sum(exp(score))).
-double naive_softmax(const Ranked& best, Doubles& s) {
+double naive_softmax(const Ranked& best, Doubles& s) {  // appended to s; returns log(sum(exp(score)))
     double total = 0.0;
     for (const auto& kept : best) total += std::exp(best[0].first - kept.first);
     for (const auto& kept : best) s.push_back(std::exp(best[0].first - kept.first) / total);
@@ -155,13 +154,19 @@ void check_activities(const Problem& p, std::vector<Ranked> candidates, Ids ids,
 
 void check_select_top(const Shape& shape, std::size_t seed) {
     const Problem p(shape, seed);
-    Floats raw(p.n * p.c);
+    Floats raw(p.n * p.c, NAN);
+    Doubles want(p.n * p.c);
+    p.with_rows([&](auto rows) {
+        with_threads([&](int t) { products(rows.x, p.n, p.d, p.log_w.data(), p.c, p.d_padded, raw.data(), t); }, raw);
+    });
+    for (std::size_t at = 0; at < want.size(); ++at) want[at] = p.dot(at / p.c, at % p.c);
+    expect_near("products", raw, want, 1e-6);
     std::vector<Ranked> candidates(p.n);
     for (std::size_t n = 0, at = 0; n < p.n; ++n) {
         double shift = 0.0;  // in half of the problems to the best score: base and raw cancel
-        for (std::size_t c = 0; c < p.c && p.bytes; ++c) shift = std::max(shift, p.score(n, c, p.dot(n, c)));
+        for (std::size_t c = 0; c < p.c && p.bytes; ++c) shift = std::max(shift, p.score(n, c, want[at + c]));
         for (std::size_t c = 0; c < p.c; ++c, ++at) {
-            raw[at] = static_cast<float>(p.dot(n, c) - shift / p.scale[n]);
+            raw[at] = static_cast<float>(want[at] - shift / p.scale[n]);
             candidates[n].emplace_back(-p.score(n, c, raw[at]), c);
         }
     }
@@ -208,7 +213,6 @@ void check_build_lists(const Shape& shape, std::size_t seed) {
     expect(lists == want, "lists");
 }
 
-// W after the M-step, or after a Hebbian step.
 template <bool kHebbian>
 void check_step(const Shape& shape, std::size_t seed) {
     const Problem p(shape, seed);
@@ -363,18 +367,14 @@ void check_lanes(const Shape& shape, std::size_t seed) {
 }
 
 void run(const char* name, void (*check)(const Shape&, std::size_t seed)) {
-    // the first ones: several chunks of work for every kernel, and steps that the exact search can leave out
-    std::vector<Shape> shapes{{17, 600, 600, 3}, {3, 300, 1100, 15}, {1, 5000, 20, 3}};
+    std::vector<Shape> shapes{{17, 600, 600, 3}, {3, 300, 1100, 15}, {1, 5000, 20, 3}};  // several chunks of work
     for (std::size_t d : {1, 2, 15, 16, 17, 33, 100})
         for (std::size_t n : {0, 1, 2, 7, 100})
             for (std::size_t c : {1, 3, 16, 17, 65, 200})
                 shapes.push_back({d, n, c, std::vector<std::size_t>{1, 2, 15, c}[(n + shapes.size()) % 4]});
     const int passed = n_passed, failed = n_failed;
-    for (const Shape& p : shapes) {
-        where = std::string(lanes().name) + " " + name + " D=" + std::to_string(p.d) + " N=" + std::to_string(p.n) +
-                " C=" + std::to_string(p.c) + " C'=" + std::to_string(p.c_prime);
-        check(p, &p - shapes.data());
-    }
+    what_kernel = name;
+    for (const Shape& shape : shapes) check(where = shape, &shape - shapes.data());
     std::printf("%-9s %-14s %6d passed, %d failed\n", lanes().name, name, n_passed - passed, n_failed - failed);
 }
 
