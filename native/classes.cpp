@@ -20,6 +20,17 @@ void fold_scale(const ClassLayer& layer, std::size_t k) {
     layer.scale[k] = 1.0f;
 }
 
+void fold_all(const ClassLayer& layer) {
+    for (std::size_t c = 0; c < layer.c; ++c) {
+        float* row = layer.r + c * layer.k_padded;
+        for (std::size_t k = 0; k < layer.k_padded; ++k) {
+            const float weight = row[k] * layer.scale[k];
+            row[k] = weight < kUnreached ? 0.0f : weight;
+        }
+    }
+    std::fill(layer.scale, layer.scale + layer.k, 1.0f);
+}
+
 // The activities of the next points, which lie anywhere in memory, copied next to each other. A second thread does
 // that while the first one learns from the points before: learning itself goes point by point.
 struct Gathered {
@@ -105,7 +116,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
                 layer.r[static_cast<std::size_t>(near.rows[i] - layer.r) + k] += gain * near.values[i];
         }
     }
-    for (std::size_t k = 0; k < layer.k; ++k) fold_scale(layer, k);
+    fold_all(layer);
 }
 
 }  // namespace tnesi

@@ -2,7 +2,7 @@
 
 Every field has a list of the fields that share most points with it (they were together in some K^(n)). The points
 whose best field is c look at the list of c and at their own K^(n), so K^(n) never gets worse and the free energy
-never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities every other iteration;
+never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities every third iteration;
 that costs N C'^2 counts and no arithmetic on the data at all. Points of one field are taken together, as a
 small dense product whose rows stay in cache.
 
@@ -30,7 +30,7 @@ N_NEIGHBOURS = 64
 """Length of a field's list."""
 ALL_BELOW = 512
 """With so few fields the neighbourhood is all of them."""
-_LISTS_LAST = 2
+_LISTS_LAST = 3
 """Iterations after which the lists are made anew."""
 _CELLS_PER_ROOT = 2
 _CELL_ITERATIONS = 3
