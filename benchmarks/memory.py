@@ -9,13 +9,11 @@ import sys
 from report import Row
 
 CODE = """
-import resource, sys
+import resource
 import numpy as np
 from tnesi import SimpletronClassifier
 from tnesi.data import load_mnist
 from tnesi.data.named import few_labels
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 def now():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()

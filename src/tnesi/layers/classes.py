@@ -104,10 +104,3 @@ class Classes:
     def prior(self, label: Array | None) -> Prior:
         """Return the prior for points with the given labels (-1: none), or for unlabelled points (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
-
-
-def margins(t: Array) -> Array:
-    """Return BvSB of each row, the best minus the second best."""
-    top = np.sort(np.partition(t, -2, axis=1)[:, -2:], axis=1)
-    gap: Array = top[:, 1] - top[:, 0]
-    return gap

@@ -165,7 +165,6 @@ class NeighbourSearch:
         self._age += 1
         if self._age >= _LISTS_LAST:
             self.remember(out, len(fields))
-        self._cells = None
         return out
 
     def remember(self, activities: Activities, n_fields: int) -> Array:
