@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 from report import Row
@@ -11,8 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from tnesi import SimpletronClassifier, presets
-from tnesi.data import load_fashion_mnist
-from tnesi.data.named import few_labels
+from tnesi.data import few_labels, load_named
 
 
 def accuracy(options: argparse.Namespace) -> list[Row]:
@@ -25,7 +25,7 @@ def accuracy(options: argparse.Namespace) -> list[Row]:
         for per_class, found in errors.items():
             if per_class:
                 classifier.fit_labels(few_labels(mnist.y, per_class, rng))
-            found.append(100 * (1 - classifier.score(mnist.X_test, mnist.y_test)))
+            found.append(100 * (1 - classifier.score(mnist.test.X, mnist.test.y)))
     rows = []
     for per_class, reach in ((0, 3.05), (10, 3.95), (300, 3.65)):
         found = errors[per_class]
@@ -44,7 +44,7 @@ def hebbian(options: argparse.Namespace) -> list[Row]:
     classifier = presets.t_nesi(max_iter=40, learning_rate=1.0, label_learning_rate=1.0, random_state=0, verbose=1).fit(
         mnist.X, mnist.y
     )
-    error = 100 * (1 - classifier.score(mnist.X_test, mnist.y_test))
+    error = 100 * (1 - classifier.score(mnist.test.X, mnist.test.y))
     note = f"{time.perf_counter() - began:.0f} s"
     return [Row("Hebbian preset, all labels, 40 epochs, rate factor 1.0", error, "%", 3.3, note=note)]
 
@@ -52,12 +52,12 @@ def hebbian(options: argparse.Namespace) -> list[Row]:
 def norm(options: argparse.Namespace) -> list[Row]:
     """norm="auto" against the best of a grid of fixed values."""
     grid = (30, 60, 90, 120, 170, 240, 340, 480, 680, 960, 1400)
-    fashion = load_fashion_mnist()
+    fashion: Any = load_named("fashion-mnist")
     X, y = load_digits(return_X_y=True)
     splits = [train_test_split(X, y, test_size=0.4, random_state=seed) for seed in range(20)]
     sets = {
-        "MNIST": [(options.mnist.X, options.mnist.X_test, options.mnist.y, options.mnist.y_test)],
-        "Fashion-MNIST": [(fashion.X, fashion.X_test, fashion.y, fashion.y_test)],
+        "MNIST": [(options.mnist.X, options.mnist.test.X, options.mnist.y, options.mnist.test.y)],
+        "Fashion-MNIST": [(fashion.X, fashion.test.X, fashion.y, fashion.test.y)],
         "digits": splits,
     }
     rows = []

@@ -27,7 +27,7 @@ import speed
 from report import Row, print_table
 
 import tnesi
-from tnesi.data import load_mnist
+from tnesi.data import load_named
 from tnesi.engine.threads import resolve_threads
 
 MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=20, help="iterations for the free energy (default 20)")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results.json")
     options = parser.parse_args()
-    options.mnist = load_mnist()
+    options.mnist = load_named("mnist")
     machine = {
         "processor": processor(),
         "threads": resolve_threads(None),

@@ -10,7 +10,7 @@ import numpy as np
 from report import Row, best_of
 
 from tnesi import PoissonMixture, SimpletronClassifier
-from tnesi.data.named import few_labels
+from tnesi.data import few_labels
 from tnesi.engine.em import run_em
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.threads import resolve_threads
@@ -127,8 +127,8 @@ def predict(options: argparse.Namespace) -> list[Row]:
     neighbours: Any = mixture._search
     for name, search in (("neighbours", neighbours), ("exact", ExactSearch(TRUNCATION, THREADS))):
         mixture._search = search
-        error = 100 * (1 - classifier.score(mnist.X_test, mnist.y_test))
-        found[name] = (best_of(3, lambda: classifier.predict(mnist.X_test)), error)
+        error = 100 * (1 - classifier.score(mnist.test.X, mnist.test.y))
+        found[name] = (best_of(3, lambda: classifier.predict(mnist.test.X)), error)
     ratio, difference = found["exact"][0] / found["neighbours"][0], found["neighbours"][1] - found["exact"][1]
     note = f"{found['neighbours'][0]:.2f} s against {found['exact'][0]:.2f} s"
     return [

@@ -10,19 +10,18 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from tnesi import SimpletronClassifier
-from tnesi.data.named import few_labels
+from tnesi.data import few_labels, load_named
 from tnesi.report import plot_fields
 
 DRAWS = 10
 
 
 def main(folder: Path) -> None:
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=400, random_state=0, stratify=y)
+    data = load_named("digits")
+    X, y, test = data.X, data.y, data.test
+    assert test is not None  # named data sets have a test part
     rng = np.random.default_rng(0)
 
     began = time.perf_counter()
@@ -39,10 +38,10 @@ def main(folder: Path) -> None:
         errors = []
         for _ in range(DRAWS):
             classifier.fit_labels(few_labels(y, per_class, rng))
-            errors.append(100 * (1 - classifier.score(X_test, y_test)))
+            errors.append(100 * (1 - classifier.score(test.X, test.y)))
         print(f"{per_class:16d} {10 * per_class:8d} {np.mean(errors):10.1f} % {np.max(errors):7.1f} %")
     classifier.fit_labels(y)
-    print(f"{'all':>16} {len(y):8d} {100 * (1 - classifier.score(X_test, y_test)):10.1f} %")
+    print(f"{'all':>16} {len(y):8d} {100 * (1 - classifier.score(test.X, test.y)):10.1f} %")
 
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "fields.png"

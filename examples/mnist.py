@@ -1,8 +1,8 @@
 """MNIST from ten labels, one per class: fit, print the test error, draw the learned fields.
 
-    TNESI_DATA=FOLDER python examples/mnist.py [PICTURE]
+    python examples/mnist.py [PICTURE]
 
-FOLDER/mnist holds the four official files.
+MNIST is downloaded, unless the environment variable TNESI_DATA names a folder that has it in the folder mnist.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from tnesi import SimpletronClassifier
-from tnesi.data import load_mnist
-from tnesi.data.named import few_labels
+from tnesi.data import few_labels, load_named
 from tnesi.report import plot_fields
 
 
 def main(picture: Path) -> None:
-    data = load_mnist()
+    data = load_named("mnist")
+    assert data.test is not None  # named data sets have a test part
     y = few_labels(data.y, 1, np.random.default_rng(0))
     began = time.perf_counter()
     classifier = SimpletronClassifier(random_state=0, verbose=1).fit(data.X, y)
     seconds = time.perf_counter() - began
-    error = 100 * (1 - classifier.score(data.X_test, data.y_test))
+    error = 100 * (1 - classifier.score(data.test.X, data.test.y))
     print(f"{np.count_nonzero(y >= 0)} labels, {len(y)} images: test error {error:.2f} %, fit in {seconds:.1f} s")
-    plot_fields(classifier, shape=data.shape).savefig(picture)
+    plot_fields(classifier, shape=data.rows.image_shape).savefig(picture)
     print(f"fields drawn to {picture}")
 
 

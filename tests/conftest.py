@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
-from tnesi.data import DataNotFoundError, ImageData, load_fashion_mnist, load_mnist
+from tnesi.data import Data, DataNotFoundError, load_named
 
 settings.register_profile(
     "tnesi", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -19,9 +18,9 @@ settings.register_profile(
 settings.load_profile("tnesi")
 
 
-def _found(load: Callable[[], ImageData]) -> ImageData:
+def _found(name: str) -> Data:
     try:
-        return load()
+        return load_named(name, download=False)
     except DataNotFoundError as error:
         if os.environ.get("CI"):
             raise  # CI has the data: there, missing data are a failure
@@ -29,13 +28,23 @@ def _found(load: Callable[[], ImageData]) -> ImageData:
 
 
 @pytest.fixture(scope="session")
-def mnist() -> ImageData:
-    return _found(load_mnist)
+def mnist() -> Data:
+    return _found("mnist")
 
 
 @pytest.fixture(scope="session")
-def fashion_mnist() -> ImageData:
-    return _found(load_fashion_mnist)
+def fashion_mnist() -> Data:
+    return _found("fashion-mnist")
+
+
+@pytest.fixture(scope="session")
+def emnist_digits() -> Data:
+    return _found("emnist-digits")
+
+
+@pytest.fixture(scope="session")
+def emnist_letters() -> Data:
+    return _found("emnist-letters")
 
 
 @pytest.fixture(scope="session")

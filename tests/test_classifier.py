@@ -13,7 +13,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import PoissonMixture, SimpletronClassifier, presets
-from tnesi.data.named import few_labels
+from tnesi.data import few_labels
 from tnesi.engine.top import TopLayer
 
 

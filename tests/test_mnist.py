@@ -6,29 +6,28 @@ import numpy as np
 import pytest
 
 from tnesi import SimpletronClassifier
-from tnesi.data import ImageData
-from tnesi.data.named import few_labels
+from tnesi.data import Data, few_labels
 from tnesi.search.exact import ExactSearch
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def fitted(mnist: ImageData) -> SimpletronClassifier:
+def fitted(mnist: Data) -> SimpletronClassifier:
     return SimpletronClassifier(random_state=0).fit(mnist.X, mnist.y)
 
 
-def error(classifier: SimpletronClassifier, mnist: ImageData) -> float:
-    return 100 * (1 - float(classifier.score(mnist.X_test, mnist.y_test)))
+def error(classifier: SimpletronClassifier, mnist: Data) -> float:
+    return 100 * (1 - float(classifier.score(mnist.test.X, mnist.test.y)))
 
 
-def test_all_labels(fitted: SimpletronClassifier, mnist: ImageData) -> None:
+def test_all_labels(fitted: SimpletronClassifier, mnist: Data) -> None:
     assert fitted.mixture_.n_components_ == 10_000
     assert fitted.mixture_.converged_
     assert error(fitted, mnist) < 3.2
 
 
-def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifier, mnist: ImageData) -> None:
+def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifier, mnist: Data) -> None:
     found = error(fitted, mnist)
     mixture = fitted.mixture_
     neighbours, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
@@ -39,6 +38,6 @@ def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifi
 
 
 @pytest.mark.parametrize(("per_class", "most"), [(10, 4.2), (300, 3.8)])
-def test_few_labels(fitted: SimpletronClassifier, mnist: ImageData, per_class: int, most: float) -> None:
+def test_few_labels(fitted: SimpletronClassifier, mnist: Data, per_class: int, most: float) -> None:
     fitted.fit_labels(few_labels(mnist.y, per_class, np.random.default_rng(0)))
     assert error(fitted, mnist) < most

@@ -1,7 +1,31 @@
 """Classifiers from very few labels: truncated Neural Simpletrons."""
 
-from tnesi.classifier import SimpletronClassifier
-from tnesi.mixture import PoissonMixture
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["PoissonMixture", "SimpletronClassifier"]
+if TYPE_CHECKING:
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.mixture import PoissonMixture
+    from tnesi.model_file import load, save
+
+__all__ = ["PoissonMixture", "SimpletronClassifier", "load", "save"]
 __version__ = "0.1.0"
+
+_HOME = {
+    "PoissonMixture": "mixture",
+    "SimpletronClassifier": "classifier",
+    "load": "model_file",
+    "save": "model_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: ``tnesi --help`` answers without loading scikit-learn."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

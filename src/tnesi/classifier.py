@@ -203,7 +203,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
                 label, classes = self._without_absent_classes(label[number], classes)
             top, monitor = self._learn(X, label, classes.size, weight, number)
             self._weight, self._recurrent = weight, self.recurrent
-            self._keep(top, classes)
+            self._keep(top.classes, top.label, classes)
         self.mixture_._warn(monitor)
         self._warn(top)
         return self
@@ -248,6 +248,11 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if self.recurrent:
             raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
+        if self._label is None:
+            raise ValueError(
+                "the activities of the training rows were not saved with this classifier, and fit_labels learns from "
+                "them: call fit, or save the original again with training=True"
+            )
         label, classes = encode_labels(y, self.unlabelled)
         n = self.activities_.shape[0]
         if label.size != n:
@@ -256,7 +261,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         top = self._top_layer(label, classes.size, self._weight, seed)
         top.begin(self.mixture_.n_components_)
         top.learn(self.activities_)
-        self._keep(top, classes)
+        self._keep(top.classes, top.label, classes)
         self._warn(top)
         return self
 
@@ -302,15 +307,16 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         renumber[used] = np.arange(used.size)
         return renumber[label], classes[used]
 
-    def _keep(self, top: TopLayer, classes: Array) -> None:
-        self.classes_ = classes
-        self._classes: Classes = top.classes
-        self.class_weights_ = top.classes.weights
-        t = top.classes.posterior(self.activities_)
-        labelled = top.label >= 0
-        t[labelled] = np.eye(classes.size)[top.label[labelled]]
-        self.label_distributions_ = t
-        self.transduction_ = classes[np.argmax(t, axis=1)]
+    def _keep(self, layer: Classes, label: Array | None, classes: Array) -> None:
+        """Keep a second layer and what it says of the training rows; `label` is None where they are not known."""
+        self.classes_, self._classes, self._label = classes, layer, label
+        self.class_weights_ = layer.weights
+        if label is not None:
+            t = layer.posterior(self.activities_)
+            labelled = label >= 0
+            t[labelled] = np.eye(classes.size)[label[labelled]]
+            self.label_distributions_ = t
+            self.transduction_ = classes[np.argmax(t, axis=1)]
 
     def _warn(self, top: TopLayer) -> None:
         if top.interrupted:

@@ -230,6 +230,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                     n_threads=n_threads,
                     top=top,
                 )
+            fields.take_logarithms()
             if isinstance(search, NeighbourSearch):
                 search.settle(fields, rows, activities)
         self._search, self._fields, self.weights_ = search, fields, fields.w

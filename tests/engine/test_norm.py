@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from tnesi import PoissonMixture, SimpletronClassifier
-from tnesi.data import ImageData
+from tnesi.data import Data
 
 
 def chosen(X: Any, **parameters: Any) -> float:
@@ -30,16 +30,16 @@ def test_digits_come_near_the_best_of_a_grid() -> None:
 
 
 @pytest.mark.slow
-def test_mnist_comes_near_the_best_of_a_grid(mnist: ImageData) -> None:
-    data = (mnist.X, mnist.X_test, mnist.y, mnist.y_test)
+def test_mnist_comes_near_the_best_of_a_grid(mnist: Data) -> None:
+    data = (mnist.X, mnist.test.X, mnist.y, mnist.test.y)
     auto, *grid = (error(data, norm) for norm in ("auto", 860, 900, 960))
     assert auto <= min(grid) + 0.3
     assert chosen(mnist.X) == pytest.approx(900, abs=30)  # the paper's
 
 
 @pytest.mark.slow
-def test_fashion_mnist_comes_near_the_best_of_a_grid(fashion_mnist: ImageData) -> None:
-    data = (fashion_mnist.X, fashion_mnist.X_test, fashion_mnist.y, fashion_mnist.y_test)
+def test_fashion_mnist_comes_near_the_best_of_a_grid(fashion_mnist: Data) -> None:
+    data = (fashion_mnist.X, fashion_mnist.test.X, fashion_mnist.y, fashion_mnist.test.y)
     auto, *grid = (error(data, norm) for norm in ("auto", 1124, 1264, 1464))
     assert auto <= min(grid) + 0.3
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tnesi.data import ImageData
+from tnesi.data import Data
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
@@ -99,7 +99,7 @@ def test_full_step_is_the_m_step_of_all_activities(rows: Rows, fields: Fields) -
 
 
 @pytest.mark.slow
-def test_on_images_the_start_is_nearly_exact(mnist: ImageData) -> None:
+def test_on_images_the_start_is_nearly_exact(mnist: Data) -> None:
     rows = normalise(mnist.X[:20_000], 900)
     search = NeighbourSearch(15, 2)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 2), None)[:3000]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,20 +60,29 @@ def run_em(
     max_iter: int,
     n_threads: int,
     top: TopLayer | None = None,
+    observe: Callable[[Fields], None] | None = None,
 ) -> tuple[Fields, Activities]:
     """Learn until the monitor says stop; Ctrl-C ends it with the last complete iteration.
 
-    `top` is the second layer of a recurrent network, which learns along.
+    `top` is the second layer of a recurrent network, which learns along. `observe` sees the fields after each
+    iteration has been recorded.
 
     Returns
     -------
     fields, activities : of the last complete iteration, fitting each other
     """
     energy = FreeEnergy.of(rows, weight, -np.log(top.n_classes if top else len(fields)), n_threads)
+
+    def record(fields: Fields, log_sum: Array, best: Array) -> bool:
+        stop = monitor.record(energy.mean(log_sum), best, search.name)
+        if observe:
+            observe(fields)
+        return stop
+
     if isinstance(search, FullSearch):
-        return _run_full(rows, weight, fields, search, monitor, energy, max_iter, top)
+        return _run_full(rows, weight, fields, search, monitor, record, max_iter, top)
     activities = search.start(fields, rows, top.prior() if top else None)
-    if monitor.record(energy.mean(activities.log_sum), activities.best, search.name):
+    if record(fields, activities.log_sum, activities.best):
         return fields, activities
     spare, given = None, fields
     try:
@@ -83,7 +93,7 @@ def run_em(
             found = search.update(new, rows, activities, top.prior() if top else None)
             spare = None if fields is given else fields
             fields, activities = new, found
-            if monitor.record(energy.mean(activities.log_sum), activities.best, search.name):
+            if record(fields, activities.log_sum, activities.best):
                 break
     except KeyboardInterrupt:
         monitor.interrupted = True
@@ -96,7 +106,7 @@ def _run_full(
     fields: Fields,
     search: FullSearch,
     monitor: Monitor,
-    energy: FreeEnergy,
+    record: Callable[[Fields, Array, Array], bool],
     max_iter: int,
     top: TopLayer | None,
 ) -> tuple[Fields, Activities]:
@@ -105,7 +115,7 @@ def _run_full(
     try:
         for _ in range(max_iter):
             new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads)
-            if monitor.record(energy.mean(log_sum), best, search.name):
+            if record(fields, log_sum, best):
                 return fields, search.start(fields, rows, prior)
             if top:
                 top.learn_along(search.start(fields, rows, prior))
@@ -115,5 +125,5 @@ def _run_full(
         monitor.interrupted = True
         return fields, search.start(fields, rows, prior)
     activities = search.start(fields, rows, prior)
-    monitor.record(energy.mean(activities.log_sum), activities.best, search.name)
+    record(fields, activities.log_sum, activities.best)
     return fields, activities

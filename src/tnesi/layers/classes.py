@@ -24,11 +24,17 @@ class Classes:
     n_classes: int
 
     @classmethod
+    def from_weights(cls, weights: Array) -> Classes:
+        """Return the layer with the given R, K x C."""
+        n_classes, n_fields = weights.shape
+        r = np.zeros((n_fields, kernels.padded(n_classes)), np.float32)
+        r[:, :n_classes] = weights.T
+        return cls(r, n_classes)
+
+    @classmethod
     def even(cls, n_fields: int, n_classes: int) -> Classes:
         """Return the published start: every class spread evenly, 1 / C."""
-        r = np.zeros((n_fields, kernels.padded(n_classes)), np.float32)
-        r[:, :n_classes] = 1 / n_fields
-        return cls(r, n_classes)
+        return cls.from_weights(np.full((n_classes, n_fields), 1 / n_fields))
 
     @classmethod
     def average(cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int) -> Classes:
@@ -37,9 +43,7 @@ class Classes:
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         teach = sparse.csr_array((w, (taught[points], points)), shape=(n_classes, taught.size))
         mass: Array = np.asarray(teach.sum(axis=1)).reshape(-1, 1)
-        layer = cls.even(activities.shape[1], n_classes)
-        layer.r[:, :n_classes] = ((teach @ activities.astype(np.float64)).toarray() / mass).T
-        return layer
+        return cls.from_weights((teach @ activities.astype(np.float64)).toarray() / mass)
 
     def __len__(self) -> int:
         return int(self.r.shape[0])

@@ -59,13 +59,19 @@ class Fields:
     def from_weights(cls, w: Array) -> Fields:
         w = np.array(w, dtype=np.float32, order="C")
         log_w = np.zeros((w.shape[0], kernels.padded(w.shape[1])), np.float32)
-        log_w[:, : w.shape[1]] = np.log(w)
-        return cls(
-            w,
-            log_w,
-            log_w.sum(axis=1, dtype=np.float64).astype(np.float32),
-            w.sum(axis=1, dtype=np.float64).astype(np.float32),
-        )
+        w_sum = w.sum(axis=1, dtype=np.float64).astype(np.float32)
+        fields = cls(w, log_w, np.empty_like(w_sum), w_sum)
+        fields.take_logarithms()
+        return fields
+
+    def take_logarithms(self) -> None:
+        """Compute log W anew from W, in place.
+
+        The kernels that learn have a logarithm of their own, which may differ in the last bit. A model file holds
+        W alone: a fitted model has to have the logarithms that a loaded one will have.
+        """
+        np.log(self.w, out=self.log_w[:, : self.w.shape[1]])
+        self.log_w_sum[:] = self.log_w.sum(axis=1, dtype=np.float64)
 
     def __len__(self) -> int:
         return int(self.w.shape[0])

@@ -1,5 +1,5 @@
-"""Pictures of what was learned; needs matplotlib (``pip install tnesi[plot]``)."""
+"""Pictures of what was learned, and the report page of a reproduction; needs ``pip install 'tnesi[plot]'``."""
 
-from tnesi.report.fields import plot_fields
+from tnesi.report.fields import plot_fields, plot_rows
 
-__all__ = ["plot_fields"]
+__all__ = ["plot_fields", "plot_rows"]

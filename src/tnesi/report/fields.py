@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
+from tnesi.mixture import PoissonMixture
+from tnesi.report.figures.canvas import drawing, label
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[Any]
+Shape = tuple[int, int]
 
-
-def _square(n_features: int) -> tuple[int, int]:
-    side = math.isqrt(n_features)
-    if side * side != n_features:
-        raise ValueError(f"{n_features} features are not a square image: pass shape=(height, width)")
-    return side, side
+_INCHES = 0.62
+"""Height of a tile; lengths below are in units of it."""
+_GAP, _COLUMN, _TEXT = 0.14, 0.17, 0.34
+_MOST_COLOURS = 20
 
 
 def plot_fields(
-    classifier: SimpletronClassifier,
+    model: SimpletronClassifier | PoissonMixture,
     *,
-    shape: tuple[int, int] | None = None,
+    shape: Shape | None = None,
     n_fields: int = 60,
     n_columns: int = 12,
     random_state: int = 0,
 ) -> Figure:
     """Draw a random subset of the fields, ordered by class.
 
+    Beside each field of a classifier is a column with a cell per class, the first class at the top: a coloured cell is
+    a class that the field stands for. With more than 20 classes the cells are grey, and the name of the strongest
+    class is below the field. The fields of a mixture have no classes.
+
     Parameters
     ----------
-    classifier : SimpletronClassifier
+    model : SimpletronClassifier or PoissonMixture
         Fitted.
     shape : (int, int), optional
-        Height and width of the images; by default they are square.
+        Height and width of the images. By default they are square; features that make no square are drawn as a profile.
     n_fields, n_columns : int
-        How many fields to draw, and how many in a row.
+        How many fields to draw (all, if there are fewer), and how many in a row.
     random_state : int
         Decides which fields are drawn.
 
@@ -49,43 +56,139 @@ def plot_fields(
     figure : matplotlib.figure.Figure
         Save it with ``figure.savefig("fields.png")``.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install tnesi[plot]") from error
-
-    w, r = classifier.mixture_.weights_, classifier.class_weights_
-    height, width = shape or _square(w.shape[1])
-    if height * width != w.shape[1]:
-        raise ValueError(f"shape={shape} does not fit {w.shape[1]} features")
+    w = (model.mixture_ if isinstance(model, SimpletronClassifier) else model).weights_
+    order = np.random.default_rng(random_state).permutation(len(w))
+    if isinstance(model, PoissonMixture):
+        return _Sheet(w[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
+    r = model.class_weights_
     share = r / np.maximum(r.sum(axis=0), 1e-30)
-    reached = np.flatnonzero(r.sum(axis=0) > 0)
-    drawn = np.random.default_rng(random_state).permutation(reached)[:n_fields]
+    drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
-
-    colours = mpl.colormaps["tab10" if len(r) <= 10 else "tab20"](np.arange(len(r)) % 20)[:, :3]
-    n_rows = -(-len(drawn) // n_columns)
-    figure = Figure(figsize=(n_columns * 0.75, n_rows * 0.68 + 0.5), dpi=150, facecolor="white")
-    grid = figure.add_gridspec(
-        n_rows, 2 * n_columns, width_ratios=[6, 1] * n_columns, wspace=0.12, hspace=0.16, left=0.01, right=0.99,
-        top=0.99, bottom=0.4 / (n_rows * 0.68 + 0.5),
-    )  # fmt: skip
+    classes, few = [label(k, 12) for k in model.classes_], len(r) <= _MOST_COLOURS
+    names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
+    sheet = _Sheet(w[drawn] - 1, shape, n_columns, names, _COLUMN)
+    colours = _colours(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
-        row, column = divmod(i, n_columns)
-        image = figure.add_subplot(grid[row, 2 * column])
-        bar = figure.add_subplot(grid[row, 2 * column + 1])
-        image.imshow(w[c].reshape(height, width) - 1, cmap="gray_r", vmin=0, interpolation="nearest")
-        column_of_classes = 1 - share[:, c, None, None] * (1 - colours[:, None, :])
-        bar.imshow(column_of_classes, aspect="auto", interpolation="nearest")
-        for axes, edge in ((image, "#cccccc"), (bar, "#888888")):
-            axes.set(xticks=[], yticks=[])
-            axes.spines[:].set(color=edge, linewidth=0.5)
-    patches = [
-        mpl.patches.Patch(color=colour, label=str(k)) for colour, k in zip(colours, classifier.classes_, strict=True)
-    ]
-    figure.legend(
-        handles=patches, loc="lower center", ncols=min(len(patches), 13), fontsize=8, frameon=False, handlelength=1,
-        columnspacing=1.2,
-    )  # fmt: skip
-    return figure
+        sheet.column(i, 1 - share[:, c, None] * (1 - colours))
+    if few:
+        sheet.legend(colours, classes)
+    return sheet.figure
+
+
+def plot_rows(
+    rows: npt.ArrayLike, *, shape: Shape | None = None, n_columns: int = 10, titles: Sequence[object] | None = None
+) -> Figure:
+    """Draw rows of data: as images where they are, else as profiles (a bar per feature).
+
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_features)
+    shape : (int, int), optional
+        Height and width of the images. By default they are square; features that make no square are drawn as a profile.
+    n_columns : int
+        How many rows of data to draw side by side.
+    titles : sequence, optional
+        What to write below each.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> plot_rows(load_digits().data[:30]).savefig("digits.png")  # doctest: +SKIP
+    """
+    return _Sheet(np.atleast_2d(np.asarray(rows)), shape, n_columns, titles).figure
+
+
+def _image_shape(n_features: int, shape: Shape | None) -> Shape | None:
+    """Return height and width; None for rows that are no images."""
+    if shape is None:
+        side = math.isqrt(n_features)
+        shape = (side, side) if side * side == n_features else (1, n_features)
+    if shape[0] * shape[1] != n_features:
+        raise ValueError(f"shape={shape} does not fit {n_features} features")
+    return None if 1 in shape else shape
+
+
+def _colours(n_classes: int) -> Array:
+    import matplotlib as mpl
+
+    return mpl.colormaps["tab10" if n_classes <= 10 else "tab20"](np.arange(n_classes))[:, :3]
+
+
+class _Sheet:
+    """Tiles side by side and below one another, in one pair of axes: thousands are drawn in seconds."""
+
+    def __init__(
+        self, rows: Array, shape: Shape | None, n_columns: int, names: Sequence[object] | None = None, column: float = 0
+    ) -> None:
+        image = _image_shape(rows.shape[1], shape)
+        self._n_columns = max(1, min(n_columns, len(rows)))
+        self._width = min(max(image[1] / image[0], 0.3), 4) if image else 1.8
+        self._column = column and column + 0.04
+        self._pitch = self._width + self._column + _GAP, 1 + _GAP + (_TEXT if names is not None else 0)
+        size = self._n_columns * self._pitch[0] + _GAP, max(-(-len(rows) // self._n_columns), 1) * self._pitch[1] + _GAP
+        with drawing():
+            self._new_figure(*size)
+            for i, row in enumerate(rows):
+                self._tile(i, row, image)
+            for i, name in enumerate(names if names is not None else ()):
+                x, y = self._corner(i)
+                self._axes.text(x + self._width / 2, y + 1.06, label(name), ha="center", va="top", fontsize=6.5)
+
+    def _new_figure(self, width: float, height: float) -> None:
+        from matplotlib.figure import Figure
+
+        self.figure = Figure(figsize=(width * _INCHES, height * _INCHES), dpi=150, facecolor="white")
+        self._axes: Axes = self.figure.add_axes((0, 0, 1, 1))
+        self._axes.set_axis_off()
+        self._axes.set(xlim=(0, width), ylim=(height, 0))
+
+    def _corner(self, i: int) -> tuple[float, float]:
+        row, column = divmod(i, self._n_columns)
+        return _GAP + column * self._pitch[0], _GAP + row * self._pitch[1]
+
+    def _picture(self, x: float, y: float, width: float, values: Array, edge: str, **options: Any) -> None:
+        from matplotlib.patches import Rectangle
+
+        self._axes.imshow(
+            values, extent=(x, x + width, y + 1, y), aspect="auto", interpolation="nearest", **options
+        )
+        self._axes.add_patch(Rectangle((x, y), width, 1, fill=False, edgecolor=edge, linewidth=0.5))
+
+    def _tile(self, i: int, row: Array, image: Shape | None) -> None:
+        x, y = self._corner(i)
+        if image:
+            # no picture is empty: a field without any structure is white, not black
+            top = max(float(row.max()), 1e-30)
+            self._picture(x, y, self._width, row.reshape(image), "#cccccc", cmap="gray_r", vmin=0, vmax=top)
+            return
+        top = max(float(row.max()), 1e-30)
+        edges = np.linspace(x, x + self._width, row.size + 1)
+        heights = y + 1 - np.maximum(row, 0) / top
+        self._axes.stairs(heights, edges, baseline=y + 1, fill=True, color="#444444", linewidth=0)
+        self._axes.plot([x, x + self._width], [y + 1, y + 1], color="#888888", linewidth=0.5)
+
+    def column(self, i: int, colours: Array) -> None:
+        """Draw the classes of a tile beside it."""
+        x, y = self._corner(i)
+        self._picture(x + self._width + 0.04, y, self._column - 0.04, colours[:, None, :], "#888888")
+
+    def legend(self, colours: Array, classes: list[str]) -> None:
+        """Say below the tiles which colour is which class."""
+        from matplotlib.patches import Patch
+
+        width, height = self.figure.get_size_inches()
+        longest = max(map(len, classes), default=1)
+        n_columns = max(1, min(len(classes), int(width / (0.3 + 0.075 * longest))))
+        below = 0.12 + 0.17 * -(-len(classes) // n_columns)
+        self.figure.set_size_inches(width, height + below)
+        self._axes.set_position((0, below / (height + below), 1, height / (height + below)))
+        patches = [Patch(color=colour, label=k) for colour, k in zip(colours, classes, strict=True)]
+        with drawing():
+            self.figure.legend(
+                handles=patches, loc="lower center", ncols=n_columns, fontsize=8, frameon=False, handlelength=1,
+                columnspacing=1.2, borderaxespad=0.2,
+            )  # fmt: skip

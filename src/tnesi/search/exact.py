@@ -74,6 +74,15 @@ def full_posterior(
     return inputs, (top + np.log(total))[:, 0]
 
 
+def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
+    """Return log sum_c exp(I_c) over all fields for each point: what a truncated free energy is a bound of."""
+    out = np.empty(len(rows), np.float32)
+    base = fields.base(None)
+    for place, block in rows.blocks(block_rows(len(fields))):
+        _, out[place] = full_posterior(fields, block, base, None, n_threads)
+    return out
+
+
 @dataclass
 class FullSearch:
     """The non-truncated mixture, C' = C: every field is active for every point."""

@@ -179,6 +179,11 @@ class NeighbourSearch:
         if len(fields) > ALL_BELOW:
             self.remember(activities, len(fields))
             self.doubtful_below = float(np.quantile(self._quality(rows, activities), _DOUBTFUL_SHARE))
+        self.make_cells(fields)
+
+    def make_cells(self, fields: Fields) -> None:
+        """Make the cells from which new points start, where there are many fields."""
+        if len(fields) > ALL_BELOW:
             self._cells = Cells.over(fields, self.n_threads)
 
     def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:

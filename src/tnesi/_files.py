@@ -1,0 +1,60 @@
+"""Files appear whole or not at all: written under a temporary name beside the place, then renamed into it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path to write to; it takes the place of `path` when the block ends without an error.
+
+    After a failure (a full disk, Ctrl-C) the temporary file is gone and `path` is as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing(folder / "note.txt") as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> [p.name for p in folder.iterdir()]
+    ['note.txt']
+    """
+    path = Path(path)
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def check_place(path: str | Path) -> None:
+    """Raise the error that `replacing` would, before a long computation and not after it."""
+    _temporary(Path(path)).unlink()
+
+
+def _temporary(path: Path) -> Path:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into: create it first")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+def _umask() -> int:
+    """Return the umask, which the system tells only to those who set it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,121 @@
+"""What the arrays of a model file have to be: which ones, their types and shapes, their values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi._model_header import Header
+from tnesi.mixture import LARGEST_NORM
+
+Array = npt.NDArray[Any]
+
+ARRAYS = {
+    "weights": ("F32", "CD"),
+    "weight_sums": ("F32", "C"),
+    "lists": ("I32", "CL"),
+    "class_weights": ("F32", "KC"),
+    "activity_starts": ("I64", "M"),
+    "activity_fields": ("I32", "S"),
+    "activity_values": ("F32", "S"),
+    "labels": ("I32", "N"),
+    "row_weights": ("F32", "N"),
+}
+"""Type and shape; a letter stands for the same size wherever it occurs."""
+_TRAINING = {"activity_starts", "activity_fields", "activity_values", "labels"}
+_CLASS_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,7}")
+_PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+_MOST_CHARACTERS = 2**24
+_ROUNDING = 1e-4
+_MOST_PER_NORM = 1e6
+"""The Hebbian solver starts with fields that sum to more than the norm, and some never win."""
+
+
+def check_shapes(header: Header) -> None:
+    """Refuse a header that does not fit its arrays, or arrays that do not fit each other."""
+    names = header.shapes.keys()
+    wanted = {"weights", "weight_sums"}
+    if header.kind == "classifier":
+        wanted |= {"class_weights"} | (_TRAINING | names & {"row_weights"} if names & _TRAINING else set())
+    if header.search == "neighbours" and header.doubtful_below is not None:
+        wanted |= {"lists"}
+    if names != wanted:
+        raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
+    size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
+    for name, shape in header.shapes.items():
+        letters = ARRAYS[name][1]
+        fits = len(shape) == len(letters) and min(shape) > 0
+        if not fits or any(size.setdefault(a, n) != n for a, n in zip(letters, shape, strict=True)):
+            raise ValueError(f"the shape {shape} of {name} does not fit the other arrays")
+    if "N" in size and size["M"] != size["N"] + 1:
+        raise ValueError("activity_starts does not fit the labels")
+    n_fields, n_features = header.shapes["weights"]
+    if not n_features < header.norm <= LARGEST_NORM or n_features < 2:
+        raise ValueError(f"norm {header.norm:g} does not fit {n_features} features")
+    if header.truncation > n_fields or (header.search == "full" and header.truncation != n_fields):
+        raise ValueError(f"truncation {header.truncation} does not fit {n_fields} fields")
+    if header.image_shape is not None and header.image_shape[0] * header.image_shape[1] != n_features:
+        raise ValueError(f"image_shape {header.image_shape} does not fit {n_features} features")
+    if header.feature_names is not None and len(header.feature_names) != n_features:
+        raise ValueError(f"there are {len(header.feature_names)} names for {n_features} features")
+    if header.kind == "classifier":
+        classes_of(header)
+
+
+def check_values(header: Header, arrays: dict[str, Array]) -> None:
+    """Refuse values with which a model could not predict; the kernels rely on indices being in range."""
+    w, sums = arrays["weights"], arrays["weight_sums"].astype(np.float64)
+    n_fields = len(w)
+    _require(bool((w >= 1 - _ROUNDING).all()), "weights are at least 1")
+    in_range = (sums >= header.norm * (1 - _ROUNDING)) & (sums <= header.norm * _MOST_PER_NORM)
+    _require(bool(in_range.all()), "weights sum to norm, or somewhat more")
+    error = np.abs(w.sum(axis=1, dtype=np.float64) - sums)
+    _require(bool((error <= _ROUNDING * sums).all()), "weight_sums are the sums of weights")
+    if "lists" in arrays:
+        _require(_all_in(arrays["lists"], -1, n_fields), "lists name fields")
+    if "class_weights" in arrays:
+        r = arrays["class_weights"]
+        _require(bool((r >= 0).all() and np.isfinite(r).all()), "class_weights are not negative")
+    if "labels" in arrays:
+        starts, values, labels = arrays["activity_starts"], arrays["activity_values"], arrays["labels"]
+        n_classes = len(arrays["class_weights"])
+        _require(starts[0] == 0 and starts[-1] == values.size, "activity_starts go from the first to the last")
+        _require(bool((starts[1:] >= starts[:-1]).all()), "activity_starts ascend")
+        _require(_all_in(arrays["activity_fields"], 0, n_fields), "activity_fields name fields")
+        _require(bool(((values >= 0) & (values <= 1 + _ROUNDING)).all()), "activities are in [0, 1]")
+        _require(_all_in(labels, -1, n_classes), "labels name classes")
+        _require(np.unique(labels[labels >= 0]).size == n_classes, "labels of all classes occur")
+    if "row_weights" in arrays:
+        weight = arrays["row_weights"]
+        _require(bool((weight > 0).all() and np.isfinite(weight.sum(dtype=np.float64))), "row_weights are positive")
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"it does not hold that {what}")
+
+
+def _all_in(values: Array, low: int, end: int) -> bool:
+    return bool(values.min() >= low and values.max() < end)
+
+
+def classes_of(header: Header) -> Array:
+    """Return the classes of a classifier as an array, sorted and all different."""
+    values, type_name = header.classes or [], header.class_dtype or ""
+    if not _CLASS_TYPES.fullmatch(type_name):
+        raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored: numbers, texts, True and False can")
+    dtype = np.dtype(type_name).newbyteorder("=")
+    if dtype.kind == "U" and dtype.itemsize * len(values) > 4 * _MOST_CHARACTERS:
+        raise ValueError(f"the names of the classes have more than {_MOST_CHARACTERS} characters")
+    _require({type(value) for value in values} == {_PYTHON_TYPES[dtype.kind]}, f"classes are of type {dtype}")
+    try:
+        with np.errstate(over="ignore"):
+            classes: Array = np.array(values, dtype=dtype)
+    except OverflowError as error:
+        raise ValueError(f"a class is too large for the type {dtype}") from error
+    _require(classes.tolist() == values and len(values) > 1, f"classes are two or more of type {dtype}")
+    _require(bool((classes[1:] > classes[:-1]).all()), "classes are sorted and all different")
+    return classes

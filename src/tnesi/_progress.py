@@ -1,0 +1,28 @@
+"""Who hears how far a long computation is; the command line shows it as a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Progress:
+    """Hears nothing; override what is of interest."""
+
+    def begin(self, total: float) -> None:
+        """Hear how much there is to do."""
+
+    def tell(self, text: str) -> None:
+        """Hear what is being done now."""
+
+    def advance(self, amount: float = 1) -> None:
+        """Hear that so much is done."""
+
+
+def tell_iterations(progress: Progress, name: str) -> Callable[[dict[str, Any]], None]:
+    """Return a callback for `fit` that tells of its iterations."""
+
+    def callback(entry: dict[str, Any]) -> None:
+        progress.tell(f"{name}: iteration {entry['iteration']}")
+
+    return callback

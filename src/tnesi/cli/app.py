@@ -1,0 +1,51 @@
+"""All commands in one place. Nothing heavy is imported here: help answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import tnesi
+from tnesi.cli import data, fit, inspect, predict, reproduce, tune
+
+app = typer.Typer(
+    name="tnesi",
+    help="Learn classifiers from a handful of labels and plenty of unlabelled, non-negative data.\n\n"
+    "DATA is a file (.npy, .npz, CSV, Parquet, IDX, Zarr), a folder of images, or the name of a data set "
+    "(see [bold]tnesi data list[/bold]). A first try, in a few seconds:\n\n"
+    "  tnesi fit digits --labels-per-class 10 -o digits.tnesi\n\n"
+    "  tnesi show digits.tnesi -o fields.png",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tnesi {tnesi.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+_LEARN, _LOOK, _PAPER = "Learn and predict", "Look at data and models", "The paper"
+app.command(rich_help_panel=_LEARN)(fit.fit)
+app.command(rich_help_panel=_LEARN)(predict.predict)
+app.command(rich_help_panel=_LEARN)(predict.evaluate)
+app.command(rich_help_panel=_LEARN)(tune.tune)
+app.command(rich_help_panel=_LOOK)(inspect.info)
+app.command(rich_help_panel=_LOOK)(inspect.show)
+app.command(rich_help_panel=_LOOK)(inspect.sample)
+app.add_typer(data.app, name="data", rich_help_panel=_LOOK)
+app.command(rich_help_panel=_PAPER)(reproduce.reproduce)
+app.command(rich_help_panel=_PAPER)(reproduce.report)

@@ -1,0 +1,184 @@
+"""What the commands share: options, progress, results for people or machines, errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from tnesi._progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; all processors by default.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Labels: one per line, or row,label for some rows. Empty: unlabelled."),
+]
+LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column (or array) of DATA with the labels.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same result.")]
+
+INTERRUPTED = 130
+_PLAIN_EVERY = 10.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
+def errors_for_people(command: Command) -> Command:
+    """End with a clear line and exit code 1 where input is at fault, with 130 after Ctrl-C."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            _fail("interrupted", INTERRUPTED, as_json=bool(kwargs.get("as_json")))
+        except BrokenPipeError:
+            raise typer.Exit(1) from None
+        except MemoryError:
+            _fail("not enough memory: use fewer rows or fields", 1, as_json=bool(kwargs.get("as_json")))
+        except (ValueError, OSError, ImportError) as error:
+            _fail(_text(error), 1, as_json=bool(kwargs.get("as_json")))
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _fail(text: str, code: int, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"error": text}))
+    else:
+        typer.secho(f"error: {text}", err=True, fg="red")
+    raise typer.Exit(code) from None
+
+
+@dataclass
+class Output:
+    """Where progress and results of a command go: progress to the error stream, the result to standard output."""
+
+    as_json: bool = False
+    quiet: bool = False
+    result: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def console(self) -> Console:
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Print a line for people."""
+        if not self.as_json:
+            self.console.print(text, markup=False)
+
+    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
+        """Print a table for people; the first column is text, the others are numbers."""
+        if self.as_json:
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="left" if i == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(table)
+
+    def finish(self, **result: Any) -> None:
+        """Print the result for machines."""
+        if self.as_json:
+            typer.echo(json.dumps(_plain(result), allow_nan=False))
+
+    @contextmanager
+    def progress(self, text: str, total: float | None = None) -> Iterator[Progress]:
+        """Show what is going on while the block runs, and pass on warnings as plain lines."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with self._progress(text, total) as ticker:
+                yield ticker
+        for warning in dict.fromkeys(str(w.message) for w in caught):
+            typer.secho(f"note: {warning}", err=True, fg="yellow")
+
+    @contextmanager
+    def _progress(self, text: str, total: float | None) -> Iterator[Progress]:
+        if self.quiet:
+            yield Progress()
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            yield PlainProgress()
+            return
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Bar(*columns, console=console, transient=True) as bar:
+            yield BarProgress(bar, text, total)
+
+
+class PlainProgress(Progress):
+    """A line now and then, for logs."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic() - _PLAIN_EVERY + 2  # the first one after two seconds
+
+    def tell(self, text: str) -> None:
+        if time.monotonic() - self._last >= _PLAIN_EVERY:
+            self._last = time.monotonic()
+            typer.echo(text, err=True)
+
+
+class BarProgress(Progress):
+    """A progress bar in the terminal."""
+
+    def __init__(self, bar: Bar, text: str, total: float | None) -> None:
+        self._bar = bar
+        self._task = bar.add_task(text, total=total)
+
+    def tell(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+
+    def begin(self, total: float) -> None:
+        self._bar.update(self._task, total=total)
+
+    def advance(self, amount: float = 1) -> None:
+        self._bar.advance(self._task, amount)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it: NumPy's numbers and arrays as lists, no NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    return str(value)
+
+
+def percent(value: float) -> str:
+    return f"{value:.2f} %"

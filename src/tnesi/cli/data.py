@@ -1,0 +1,60 @@
+"""``tnesi data``: the data sets that have a name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+
+app = typer.Typer(help="Data sets that have a name: list them, fetch them, look at one.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `tnesi data list`.")]
+
+
+@app.command("list")
+@errors_for_people
+def list_(as_json: Json = False) -> None:
+    """List the data sets, and which of them are on this machine."""
+    from tnesi.data.named import NAMES, describe
+
+    out = Output(as_json)
+    all_of_them = [describe(name) for name in NAMES]
+    rows = [[d.name, d.title, "yes" if d.found else "no"] for d in all_of_them]
+    out.table("", ["name", "what it is", "here"], rows)
+    out.say("Fetch one with: tnesi data fetch NAME")
+    out.finish(data=[{"name": d.name, "title": d.title, "found": d.found} for d in all_of_them])
+
+
+@app.command()
+@errors_for_people
+def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
+    """Download a data set into the cache; a download that was cut off goes on where it stopped."""
+    from tnesi.data.named import fetch as fetch_data
+
+    out = Output(as_json, quiet)
+    with out.progress(f"fetching {name}") as progress:
+
+        def tell(file: str, done: int, total: int | None) -> None:
+            of = f" of {total / 1e6:.1f}" if total else ""
+            progress.tell(f"{file}: {done / 1e6:.1f}{of} MB")
+
+        folder = fetch_data(name, progress=tell)
+    out.say(f"{name} is in {folder}.")
+    out.finish(name=name, folder=folder)
+
+
+@app.command()
+@errors_for_people
+def info(name: Name, as_json: Json = False) -> None:
+    """Tell what a data set is, where it comes from and where its files are looked for."""
+    from dataclasses import asdict
+
+    from tnesi.data.named import describe
+
+    out = Output(as_json)
+    found = asdict(describe(name))
+    rows = [[key, "\n".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
+            for key, value in found.items() if value not in (None, "")]  # fmt: skip
+    out.table("", ["", ""], rows)
+    out.finish(**found)

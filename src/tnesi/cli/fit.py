@@ -1,0 +1,211 @@
+"""``tnesi fit``: learn a classifier (or, without labels, a mixture) and keep it in a model file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+import typer
+
+from tnesi._files import check_place
+from tnesi._progress import Progress
+from tnesi.cli.console import (
+    Json,
+    LabelColumn,
+    Labels,
+    Output,
+    Quiet,
+    Seed,
+    Threads,
+    errors_for_people,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.data import Data
+    from tnesi.mixture import PoissonMixture
+
+Model = Union["SimpletronClassifier", "PoissonMixture"]
+PerClass = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Use only N labels of each class, drawn with --seed.")
+]
+Fields = Annotated[str, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, at most 10,000.")]
+Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
+Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalised; auto: from the data.")]
+Solver = Annotated[str, typer.Option(help="em, or hebbian: the published online rule.")]
+
+
+@errors_for_people
+def fit(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    labels_per_class: PerClass = None,
+    seed: Seed = 0,
+    test: Annotated[str | None, typer.Option(metavar="DATA", help="Labelled data to measure the error on.")] = None,
+    fields: Fields = "auto",
+    truncation: Truncation = "15",
+    norm: Norm = "auto",
+    threshold: Annotated[float, typer.Option(help="A row teaches its class when it is ahead by more than this.")] = 0.6,
+    self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
+    solver: Solver = "em",
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
+    zero_rows: Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")] = "error",
+    threads: Threads = None,
+    training_state: Annotated[
+        bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
+    ] = True,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learn a classifier from DATA and write it to a model file.
+
+    Labels come with the data (a column, the folders' names, a file beside it) or from --labels; rows without one are
+    unlabelled. With no labels at all the fields are learned, without classes.
+
+    Ctrl-C ends learning early and keeps what was learned.
+
+    [bold]Examples[/bold]
+
+      tnesi fit mnist --labels-per-class 10 -o mnist.tnesi
+
+      tnesi fit counts.csv --label-column kind -o kinds.tnesi
+
+      tnesi fit photos/ --test more-photos/ -o photos.tnesi
+    """
+    out = Output(as_json, quiet)
+    began = time.perf_counter()
+    check_place(output)
+    with out.progress(f"reading {data}") as progress:
+        found, tested = _open(data, labels, label_column, test)
+        parameters = _parameters(
+            n_components=fields, truncation=truncation, norm=norm, solver=solver, zero_rows=zero_rows,
+            n_threads=threads, random_state=seed, threshold=threshold, self_labelling=self_labelling,
+        )  # fmt: skip
+        if max_iter is not None:
+            parameters["max_iter"] = max_iter
+        y = _draw(found, labels_per_class, seed)
+        progress.tell("looking at the data")
+        model = _learn(found, y, parameters, progress)
+    learned = time.perf_counter() - began
+    _keep(model, found, y, output, seed=seed, training=training_state)
+    result = _describe(out, model, found, y, learned)
+    if tested is not None and y is not None:
+        from tnesi.cli.predict import measure
+
+        with out.progress("testing", len(tested.rows)) as progress:
+            result["test"] = measure(model, tested, progress).summary()
+        out.say(f"Test error {percent(result['test']['error'])} on {result['test']['rows']:,} rows.")
+    elif y is not None:
+        out.say("There is no test part: give labelled data with --test to measure the error.")
+    seconds = time.perf_counter() - began
+    out.say(f"Written to {output} ({output.stat().st_size / 1e6:.1f} MB), {seconds:.1f} s in all.")
+    out.finish(model=output, seconds=seconds, **result)
+
+
+def _open(data: str, labels: str | None, label_column: str | None, test: str | None) -> tuple[Data, Data | None]:
+    from tnesi.data import open_data
+
+    found = open_data(data, labels=labels, label_column=label_column)
+    return found, found.test if test is None else open_data(test, label_column=label_column)
+
+
+def _parameters(**given: Any) -> dict[str, Any]:
+    """Turn words of the command line into parameters."""
+    for name, words in (("n_components", {"auto": "auto"}), ("truncation", {"none": None, "all": None})):
+        text = given[name].lower()
+        try:
+            given[name] = words[text] if text in words else int(text)
+        except ValueError:
+            option = {"n_components": "fields"}.get(name, name)
+            raise ValueError(f"--{option} {text}: give a whole number, or {' or '.join(words)}") from None
+    if given["norm"] != "auto":
+        try:
+            given["norm"] = float(given["norm"])
+        except ValueError:
+            raise ValueError(f"--norm {given['norm']}: give a number, or auto") from None
+    return given
+
+
+def _draw(found: Data, per_class: int | None, seed: int) -> Any:
+    """Return the labels to learn from, None if there are none."""
+    import numpy as np
+
+    from tnesi.data import few_labels
+
+    if per_class is None:
+        return found.labels
+    return few_labels(found.y, per_class, np.random.default_rng(seed), unlabelled=None)
+
+
+def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) -> Model:
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.mixture import PoissonMixture
+
+    def listener(entry: dict[str, Any]) -> None:
+        progress.tell(
+            f"iteration {entry['iteration']}: free energy {entry['free_energy']:.3f}, "
+            f"{100 * entry['changed']:.1f} % of the rows changed"
+        )
+
+    if y is None:
+        known = PoissonMixture().get_params()
+        mixture = PoissonMixture(**{name: value for name, value in parameters.items() if name in known})
+        mixture.set_params(callback=listener).fit(found.X)
+        return mixture
+    return SimpletronClassifier(callback=listener, **parameters).fit(found.X, y)
+
+
+def _keep(model: Model, found: Data, y: Any, output: Path, *, seed: int, training: bool) -> None:
+    from tnesi.model_file import save
+
+    provenance = {
+        "data": found.name,
+        "fingerprint": found.fingerprint,
+        "rows": len(found.rows),
+        "labels": _count(y),
+        "seed": seed,
+        "note": found.note,
+        "columns": found.rows.feature_names,
+    }
+    save(model, output, provenance=provenance, image_shape=found.rows.image_shape, training=training)
+
+
+def _count(y: Any) -> int:
+    """Count the labels that are there."""
+    if y is None:
+        return 0
+    from tnesi.layers.labels import encode_labels
+
+    return int((encode_labels(y, -1)[0] >= 0).sum())
+
+
+def _describe(out: Output, model: Model, found: Data, y: Any, seconds: float) -> dict[str, Any]:
+    """Say what was learned."""
+    from tnesi.classifier import SimpletronClassifier
+
+    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
+    classes = model.classes_.tolist() if isinstance(model, SimpletronClassifier) else []
+    n_labels = _count(y)
+    if found.note:
+        out.say(f"{found.note}.")
+    out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
+    out.say(
+        f"Learned {mixture.n_components_:,} fields in {mixture.n_iter_} iterations, {seconds:.1f} s "
+        f"(norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
+        f"free energy {mixture.lower_bound_:.3f} nats per row)."
+    )
+    if y is None:
+        out.say("No labels: the fields have no classes.")
+    else:
+        names = ", ".join(map(str, classes[:12])) + (", ..." if len(classes) > 12 else "")
+        out.say(f"{len(classes)} classes ({names}) from {n_labels:,} labels.")
+    return {
+        "data": found.name, "rows": len(found.rows), "features": found.rows.n_features, "note": found.note,
+        "fields": mixture.n_components_, "norm": mixture.norm_, "truncation": mixture.truncation_,
+        "iterations": mixture.n_iter_, "converged": mixture.converged_, "free_energy": mixture.lower_bound_,
+        "classes": classes, "labels": n_labels, "seconds_learning": seconds,
+    }  # fmt: skip

@@ -1,0 +1,159 @@
+"""``tnesi info``, ``tnesi show`` and ``tnesi sample``: look at a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tnesi.cli.console import Json, Output, Seed, errors_for_people
+from tnesi.cli.predict import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Shape = Annotated[str | None, typer.Option(metavar="HxW", help="Height and width, e.g. 28x28; as learned by default.")]
+
+
+@errors_for_people
+def info(model: Model, as_json: Json = False) -> None:
+    """Tell what a model file holds and where it comes from, without loading it."""
+    from tnesi.model_file import read_header
+
+    header = read_header(model)
+    out = Output(as_json)
+    fields, features = header.shapes["weights"]
+    classes = header.classes or []
+    learned: dict[str, Any] = {
+        "fields": fields,
+        "features": features,
+        "norm": header.norm,
+        "truncation": header.truncation,
+        "iterations": header.n_iter,
+        "converged": header.converged,
+        "free energy": header.lower_bound,
+        "can learn other labels": "labels" in header.shapes,
+    }
+    sections: dict[str, dict[str, Any]] = {
+        "": {"kind": header.kind, "size": f"{model.stat().st_size / 1e6:.1f} MB", "format": header.format},
+        "learned": learned,
+        "classes": {"number": len(classes), "names": ", ".join(map(str, classes[:20])) + "..." * (len(classes) > 20)},
+        "from": {key: value for key, value in header.provenance.items() if key != "columns"},
+        "made with": {**header.versions, "date": header.created},
+        "parameter": header.parameters,
+    }
+    if not classes:
+        del sections["classes"]
+    if header.image_shape:
+        learned["image"] = "x".join(map(str, header.image_shape))
+    lines = [
+        [f"{section}: {key}" if section else key, _short(value)]
+        for section, entries in sections.items()
+        for key, value in entries.items()
+        if value not in ("", None)
+    ]
+    out.table(str(model), ["", ""], lines)
+    out.finish(
+        file=model,
+        kind=header.kind,
+        format=header.format,
+        classes=header.classes,
+        image_shape=header.image_shape,
+        learned=learned,
+        parameters=header.parameters,
+        provenance=header.provenance,
+        created=header.created,
+        versions=header.versions,
+        shapes=header.shapes,
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@errors_for_people
+def show(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A picture: .png, .svg or .pdf.")],
+    fields: Annotated[int, typer.Option(min=1, max=2000, help="How many fields to draw.")] = 100,
+    shape: Shape = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw fields of a model as images, each with the column of its classes beside it.
+
+    [bold]Example[/bold]
+
+      tnesi show mnist.tnesi -o fields.png
+    """
+    from tnesi.model_file import load, read_header
+    from tnesi.report.fields import plot_fields
+
+    out = Output(as_json)
+    with out.progress("drawing"):
+        found = load(model)
+        given = read_header(model).image_shape if shape is None else _parse(shape)
+        figure = plot_fields(found, shape=given, n_fields=fields, random_state=seed)
+        _save(figure, output)
+    out.say(f"Written to {output}.")
+    out.finish(output=output)
+
+
+@errors_for_people
+def sample(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A picture (.png, .svg, .pdf), or data: .npy, .csv.")],
+    number: Annotated[int, typer.Option("--number", "-n", min=1, max=1_000_000, help="How many rows to draw.")] = 40,
+    shape: Shape = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw new rows from the model's distribution: a field at random, then counts around it.
+
+    [bold]Example[/bold]
+
+      tnesi sample mnist.tnesi -n 60 -o samples.png
+    """
+    import numpy as np
+
+    from tnesi._files import replacing
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.model_file import load, read_header
+    from tnesi.report.fields import plot_rows
+
+    out = Output(as_json)
+    with out.progress("drawing"):
+        found = load(model)
+        mixture = found.mixture_ if isinstance(found, SimpletronClassifier) else found
+        rows, _ = mixture.set_params(random_state=seed).sample(number)
+        rows = np.maximum(rows - 1, 0)  # without the 1 that normalisation adds to each feature
+        if output.suffix == ".npy":
+            with replacing(output) as temporary, temporary.open("wb") as file:
+                np.save(file, rows, allow_pickle=False)
+        elif output.suffix == ".csv":
+            with replacing(output) as temporary:
+                np.savetxt(temporary, rows, fmt="%d", delimiter=",")
+        else:
+            given = read_header(model).image_shape if shape is None else _parse(shape)
+            _save(plot_rows(rows, shape=given), output)
+    out.say(f"{number} rows written to {output}.")
+    out.finish(output=output, rows=number)
+
+
+def _parse(shape: str) -> tuple[int, int]:
+    height, _, width = shape.lower().partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
+        raise ValueError(f"--shape {shape}: give height and width, e.g. 28x28")
+    return int(height), int(width)
+
+
+def _save(figure: Figure, output: Path) -> None:
+    from tnesi._files import replacing
+
+    kind = output.suffix.lstrip(".").lower()
+    if kind not in ("png", "svg", "pdf"):
+        raise ValueError(f"{output}: give a name that ends in .png, .svg or .pdf")
+    with replacing(output) as temporary:
+        figure.savefig(temporary, format=kind)

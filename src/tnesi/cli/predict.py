@@ -1,0 +1,208 @@
+"""``tnesi predict`` and ``tnesi evaluate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from tnesi._progress import Progress
+from tnesi.cli.console import (
+    Json,
+    LabelColumn,
+    Labels,
+    Output,
+    Quiet,
+    Threads,
+    errors_for_people,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.data import Data
+    from tnesi.prediction import Evaluation, Predicted
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
+AnyData = Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")]
+Part = Annotated[str | None, typer.Option(help="Of a data set with two parts: train or test (the default).")]
+
+
+@errors_for_people
+def predict(
+    model: Model,
+    data: AnyData,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A CSV file; - is standard output.")],
+    part: Part = None,
+    label_column: LabelColumn = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Predict the class of each row of DATA: row, label, probability, margin.
+
+    The margin is the lead of the most probable class over the second. Data are read and predicted a block at a time, so
+    they may be larger than memory.
+
+    [bold]Example[/bold]
+
+      tnesi predict photos.tnesi new-photos/ -o predictions.csv
+    """
+    if as_json and str(output) == "-":
+        raise ValueError("--json and -o - both go to standard output: write the predictions to a file")
+    out = Output(as_json, quiet)
+    began = time.perf_counter()
+    with out.progress(f"reading {data}") as progress:
+        classifier = classifier_of(model, threads)
+        rows = _part(data, part, label_column=label_column).rows
+        _check_columns(model, rows.feature_names)
+        progress.begin(len(rows))
+        with _writing(output) as file:
+            counts = _write(file, classifier, rows, progress)
+    seconds = time.perf_counter() - began
+    if str(output) != "-":
+        total = max(sum(counts.values()), 1)
+        out.say(f"{total:,} rows predicted in {seconds:.1f} s, written to {output}.")
+        shares = [[name, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
+        out.table("", ["class", "rows", "share"], shares)
+    out.finish(output=output, rows=sum(counts.values()), counts=counts, seconds=seconds)
+
+
+def _write(file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress) -> dict[str, int]:
+    import numpy as np
+
+    from tnesi.prediction import predict_blocks
+
+    names = [_quoted(str(k)) for k in classifier.classes_.tolist()]
+    counts = np.zeros(len(names), int)
+    file.write("row,label,probability,margin\n")
+    for block in predict_blocks(classifier, rows):
+        file.write(_lines(block, names))
+        counts += np.bincount(block.code, minlength=len(names))
+        progress.advance(len(block.code))
+        progress.tell(f"{block.start + len(block.code):,} rows predicted")
+    return {str(k): int(n) for k, n in zip(classifier.classes_.tolist(), counts, strict=True)}
+
+
+def _lines(block: Predicted, names: list[str]) -> str:
+    values = zip(block.code.tolist(), block.probability.tolist(), block.margin.tolist(), strict=True)
+    return "".join(f"{i},{names[k]},{p:.6f},{m:.6f}\n" for i, (k, p, m) in enumerate(values, block.start))
+
+
+def _quoted(name: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([name])
+    return text.getvalue()
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[TextIO]:
+    if str(output) == "-":
+        yield sys.stdout
+        return
+    from tnesi._files import replacing
+
+    with replacing(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@errors_for_people
+def evaluate(
+    model: Model,
+    data: AnyData,
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    part: Part = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the error of a model on labelled DATA, by class and with the classes that get mixed up.
+
+    [bold]Example[/bold]
+
+      tnesi evaluate mnist.tnesi mnist
+    """
+    out = Output(as_json, quiet)
+    with out.progress(f"reading {data}") as progress:
+        classifier = classifier_of(model, threads)
+        found = _part(data, part, labels=labels, label_column=label_column)
+        _check_columns(model, found.rows.feature_names)
+        progress.begin(len(found.rows))
+        result = measure(classifier, found, progress)
+    if found.note:
+        out.say(f"{found.note}.")
+    out.say(
+        f"Error {percent(result.error)} on {result.n_rows:,} rows of {found.name} "
+        f"(mean probability of the predicted class {result.mean_probability:.3f})."
+    )
+    _table(out, result)
+    out.finish(
+        **result.summary(), classes=result.classes, confusion=result.confusion, errors_by_class=result.errors_by_class
+    )
+
+
+def measure(model: Any, data: Data, progress: Progress) -> Evaluation:
+    """Evaluate with progress."""
+    from tnesi.prediction import evaluate as evaluations
+
+    last = None
+    for last in evaluations(model, data):
+        progress.tell(f"{last.n_rows:,} rows, error {last.error:.2f} %")
+    assert last is not None
+    return last
+
+
+def _table(out: Output, result: Evaluation) -> None:
+    rows = []
+    for k, name in enumerate(result.classes):
+        n = int(result.confusion[k].sum())
+        wrong = [(int(m), j) for j, m in enumerate(result.confusion[k]) if j != k and m]
+        mixed = ", ".join(f"{result.classes[j]} ({m})" for m, j in sorted(wrong, reverse=True)[:3])
+        rows.append([str(name), f"{n:,}", percent(float(result.errors_by_class[k])) if n else "-", mixed])
+    out.table("", ["class", "rows", "error", "taken for"], rows)
+
+
+def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
+    """Load a model that has classes."""
+    from tnesi.classifier import SimpletronClassifier
+    from tnesi.model_file import load
+
+    found = load(model)
+    if not isinstance(found, SimpletronClassifier):
+        raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
+    found.set_params(n_threads=threads)
+    return found
+
+
+def _part(data: str, part: str | None, *, labels: str | None = None, label_column: str | None = None) -> Data:
+    from tnesi.data import open_data
+
+    if part not in (None, "train", "test"):
+        raise ValueError(f"--part {part}: give train or test")
+    found = open_data(data, labels=labels, label_column=label_column)
+    if part == "test" and found.test is None:
+        raise ValueError(f"{data} has no test part: leave out --part")
+    return found.test if found.test is not None and part != "train" and labels is None else found
+
+
+def _check_columns(model: Path, names: list[str] | None) -> None:
+    """Refuse a table whose columns are in another order than those that were learned."""
+    from tnesi.model_file import read_header
+
+    learned = read_header(model).provenance.get("columns")
+    if not learned or not names or list(learned) == list(names):
+        return
+    missing = [name for name in learned if name not in names]
+    extra = [name for name in names if name not in learned]
+    if missing or extra:
+        text = f"missing {', '.join(missing[:5])}" if missing else f"unknown {', '.join(extra[:5])}"
+        raise ValueError(f"the columns are not those of the model ({text}): give a table with the same columns")
+    raise ValueError(f"the columns are in another order than the model's: put them as {', '.join(learned[:5])}, ...")

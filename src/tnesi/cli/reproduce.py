@@ -1,0 +1,127 @@
+"""``tnesi reproduce`` and ``tnesi report``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+
+if TYPE_CHECKING:
+    from tnesi.experiments import RunFolder
+
+
+@errors_for_people
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE_OR_FIGURE",
+            help="mnist-table, mnist-likelihood, mnist-weights, mnist-comparison, nist-table, nist-weights, "
+            "digits-table, or all (of the paper).",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the run folders go.")] = Path(
+        "runs"
+    ),
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each setting; as the protocol says by default.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Seeds of the mixtures, e.g. 0-4 or 3,7; runs share them.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(metavar="LIST", help="Only these networks, e.g. t-NeSi.")] = None,
+    solver: Annotated[str, typer.Option(help="em, or hebbian: the published rule, which takes hours.")] = "em",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, fields and runs: a look, no figures.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Reproduce a table or figure of the paper on this machine, with the paper's values beside ours.
+
+    Every finished run is kept at once: after Ctrl-C (or a power cut) the same command goes on where it stopped. A page,
+    report.html, shows the results.
+
+    [bold]Examples[/bold]
+
+      tnesi reproduce digits-table
+
+      tnesi reproduce mnist-table --methods t-NeSi
+    """
+    from tnesi.experiments import TARGETS, read_protocol
+    from tnesi.experiments import reproduce as run
+    from tnesi.report.page import write_report
+    from tnesi.report.text import text_tables
+
+    if solver not in ("em", "hebbian"):
+        raise ValueError(f"--solver {solver}: give em or hebbian")
+    names = [t for t in TARGETS if t != "digits-table"] if target == "all" else [target]
+    changes: dict[str, Any] = {
+        "runs": runs, "seeds": _seeds(seeds), "solver": solver, "quick": quick,
+        "methods": None if methods is None else tuple(m.strip() for m in methods.split(",")),
+    }  # fmt: skip
+    protocols = [read_protocol(name, **changes) for name in names]
+    out = Output(as_json, quiet)
+    results = {}
+    for protocol in protocols:
+        place = output / (protocol.name + ("-quick" if quick else "") + ("-hebbian" if solver == "hebbian" else ""))
+        with out.progress(protocol.title) as progress:
+            folder = run(protocol, place, progress)
+            progress.tell("writing the report")
+            page = write_report(folder)
+        for title, columns, rows in text_tables(folder):
+            out.table(title, columns, rows)
+        _notes(out, folder)
+        out.say(f"Report: {page}")
+        results[protocol.name] = {"folder": place, "report": page, "summary": _summary(folder)}
+    out.finish(results=results)
+
+
+@errors_for_people
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder that `tnesi reproduce` made.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page; report.html in the folder by default.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the report page of a run folder anew: one self-contained HTML file."""
+    from tnesi.experiments import RunFolder
+    from tnesi.report.page import write_report
+
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder: give one that `tnesi reproduce` made")
+    out = Output(as_json)
+    with out.progress("writing the report"):
+        page = write_report(RunFolder(folder), output)
+    out.say(f"Report: {page}")
+    out.finish(report=page)
+
+
+def _notes(out: Output, folder: RunFolder) -> None:
+    configuration = folder.configuration
+    for note in configuration.get("notes", ()):
+        out.say(f"{note}.")
+    if configuration.get("quick"):
+        out.say("A quick look with fewer rows, fields and runs: not comparable with the paper.")
+
+
+def _summary(folder: RunFolder) -> list[dict[str, Any]]:
+    from tnesi.experiments.summary import summarise
+
+    return summarise(folder)
+
+
+def _seeds(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
+        low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+        if not 0 <= high - low < 10_000:
+            raise ValueError(f"--seeds {text}: give numbers and ranges, such as 0-4 or 3,7")
+        seeds += range(low, high + 1)
+    return tuple(seeds)

@@ -1,0 +1,95 @@
+"""``tnesi tune``: choose truncation, norm and threshold by the given labels, as the paper does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tnesi.cli.console import (
+    Json,
+    LabelColumn,
+    Labels,
+    Output,
+    Quiet,
+    Seed,
+    Threads,
+    errors_for_people,
+    percent,
+)
+from tnesi.cli.fit import Fields, PerClass
+
+
+@errors_for_people
+def tune(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")],
+    labels: Labels = None,
+    label_column: LabelColumn = None,
+    labels_per_class: PerClass = None,
+    truncation: Annotated[str, typer.Option(metavar="LIST", help="Values of C' to compare.")] = "5,15,50",
+    norm: Annotated[
+        str, typer.Option(metavar="LIST", help="Values of A to compare; auto: three around the data's.")
+    ] = "auto",
+    threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
+    splits: Annotated[int, typer.Option(min=1, help="Random splits of the labels to average over.")] = 10,
+    fields: Fields = "auto",
+    zero_rows: Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")] = "error",
+    seed: Seed = 0,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Choose truncation, norm and threshold with the given labels only.
+
+    Half of the labels of each class are learned from, the other half compares the settings; no other label is
+    looked at. The mixture is learned once for each truncation and norm. The truncation of highest likelihood, a choice
+    that needs no labels, is shown too.
+
+    [bold]Example[/bold]
+
+      tnesi tune mnist --labels-per-class 10
+    """
+    from tnesi.cli.fit import _draw, _parameters
+    from tnesi.data import open_data
+    from tnesi.tuning import tune as tune_parameters
+
+    out = Output(as_json, quiet)
+    truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)
+    norms = None if norm == "auto" else _list("norm", norm, float)
+    given = _parameters(n_components=fields, truncation="15", norm="auto")
+    with out.progress(f"reading {data}") as progress:
+        found = open_data(data, labels=labels, label_column=label_column)
+        y = _draw(found, labels_per_class, seed)
+        if y is None:
+            y = found.y  # says what is missing
+        tuned = tune_parameters(
+            found.X, y, truncations=truncations, norms=norms, thresholds=thresholds, n_splits=splits,
+            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows,
+            n_components=given["n_components"],
+        )  # fmt: skip
+    rows = [
+        [str(t.truncation), f"{t.norm:.5g}", f"{t.threshold:g}", percent(t.error), f"{t.sem:.2f}",
+         f"{tuned.likelihoods[t.norm, t.truncation]:.3f}"] for t in tuned.trials
+    ]  # fmt: skip
+    out.say(
+        f"{found.name}: {tuned.n_train} labels to learn from, {tuned.n_validation} to compare, {splits} splits, "
+        f"{tuned.mixtures} mixtures."
+    )
+    out.table("", ["truncation", "norm", "threshold", "validation error", "std. error", "log-likelihood"], rows)
+    best = tuned.best
+    by_likelihood = tuned.truncation_by_likelihood()
+    out.say(f"Highest likelihood at norm {best['norm']:.5g}, without any label: truncation {by_likelihood}.")
+    options = f"--truncation {best['truncation']} --norm {best['norm']:.5g} --threshold {best['threshold']:g}"
+    out.say(f"Learn with the best of these: tnesi fit {data} {options} -o MODEL")
+    out.finish(
+        best=best, truncation_by_likelihood=by_likelihood, trials=[vars(t) for t in tuned.trials],
+        likelihoods=[{"norm": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],
+        labels_training=tuned.n_train, labels_validation=tuned.n_validation,
+    )  # fmt: skip
+
+
+def _list(name: str, text: str, kind: type) -> list[Any]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--{name} {text}: give numbers with commas between them, such as 5,15,50") from None

@@ -1,0 +1,146 @@
+"""Labels in a file of their own.
+
+One label a line, an empty line for a row without one; or two columns, ``row,label``, for some of the rows (counted from
+0), with names above them or not, as ``predictions.csv`` has them. Or an array: ``.npy``, ``.npz``, IDX, a column of
+Parquet.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.arrays import map_npy
+from tnesi.data.column_names import LABEL_NAMES, find_label_column
+from tnesi.data.csv_files import find_delimiter
+from tnesi.data.idx import read_idx
+from tnesi.data.label_values import parse_labels, tidy_labels
+from tnesi.data.npz import array_names, read_array
+from tnesi.data.parquet import open_parquet, read_column
+from tnesi.data.recognise import open_plain, recognise
+from tnesi.data.source import DataError, damaged
+
+Array = npt.NDArray[Any]
+
+_ROW_NAMES = ("row", "index")
+_LONGEST_LINE = 2**16
+
+
+def read_labels(path: str | Path, n_rows: int) -> Array:
+    r"""Read the labels of `n_rows` rows: integers or strings, None where one is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("row,label\n0,cat\n2,dog\n")
+    >>> read_labels(path, 4)
+    array(['cat', None, 'dog', None], dtype=object)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: labels are read from a file")
+    kind = recognise(path)
+    if kind == "text":
+        return _read_text(path, n_rows)
+    if kind == "parquet":
+        return _read_parquet(path, n_rows)
+    if kind == "npy":
+        return tidy_labels(map_npy(path), n_rows, path)
+    if kind == "idx":
+        return tidy_labels(read_idx(path), n_rows, path)
+    if kind == "npz":
+        with damaged(path), zipfile.ZipFile(path) as archive:
+            names = array_names(archive)
+            found = next((n for n in names if n.lower() in LABEL_NAMES), names[0] if len(names) == 1 else None)
+            if found is None:
+                raise DataError(f"{path} has {', '.join(names[:10])}: name the array of labels y")
+            return tidy_labels(read_array(archive, found), n_rows, path)
+    raise DataError(f"{path} holds no labels: they are read from text, CSV, .npy, .npz, IDX and Parquet files")
+
+
+def _read_text(path: Path, n_rows: int) -> Array:
+    with damaged(path), open_plain(path) as binary, io.TextIOWrapper(binary, "utf-8-sig", newline="") as file:
+        head = file.read(_LONGEST_LINE).splitlines()
+        file.seek(0)
+        delimiter = find_delimiter(next((line for line in head if line.strip()), ""))
+        most = 2 * n_rows + 10  # a line may be empty
+        table = list(islice(csv.reader(_lines(file, path), delimiter=delimiter), most + 1))
+    if len(table) > most:
+        raise DataError(f"{path} has more labels than there are rows ({n_rows}): one label per row is needed")
+    width = max(map(len, table))
+    if width < 2:
+        return _one_a_line([row[0].strip() if row else "" for row in table], n_rows, path)
+    table = [row for row in table if row]
+    row_column, label_column = 0, 1
+    if not table[0][0].strip().isdecimal():
+        names = [name.strip().lower() for name in table.pop(0)]
+        row_column = next((i for i, name in enumerate(names) if name in _ROW_NAMES), 0)
+        label_column = next((i for i, name in enumerate(names) if name in LABEL_NAMES), 1 if row_column == 0 else 0)
+    elif width > 2:
+        raise DataError(f"{path} has {width} columns: name those for the row and its label 'row' and 'label'")
+    if any(len(row) != width for row in table):
+        raise DataError(f"{path}: not all lines have {width} columns: correct or save it again")
+    rows = [row[row_column].strip() for row in table]
+    if wrong := next((row for row in rows if not row.isdecimal() or len(row) > 15), None):
+        raise DataError(f"{path}: {wrong[:40]!r} is no number of a row: write 'row,label' on each line")
+    return _place([int(row) for row in rows], parse_labels([row[label_column] for row in table], path), n_rows, path)
+
+
+def _lines(file: IO[str], path: Path) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise DataError(f"{path} has a line of more than {_LONGEST_LINE} characters, which is no label")
+        yield line
+
+
+def _one_a_line(texts: list[str], n_rows: int, path: Path) -> Array:
+    named = texts[0].lower() in LABEL_NAMES and texts[0] not in texts[1:]  # 'y' may be a label, of 'y' and 'n'
+    texts = texts[named:]
+    while len(texts) > n_rows and not texts[-1]:
+        texts.pop()
+    if len(texts) != n_rows:
+        has = f"{len(texts)}" if len(texts) < n_rows else "more"
+        raise DataError(f"{path} has {has} labels for {n_rows} rows: write one a line, or 'row,label' for some rows")
+    return parse_labels(texts, path)
+
+
+def _read_parquet(path: Path, n_rows: int) -> Array:
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        n_labels = file.metadata.num_rows
+    if n_labels > n_rows:
+        raise DataError(f"{path} has {n_labels} labels for {n_rows} rows: one label per row is needed")
+    label = 0 if len(names) == 1 else find_label_column(names, None, path)
+    if label is None:
+        raise DataError(f"{path} has the columns {', '.join(names[:10])}: name the one with the labels 'label'")
+    values = tidy_labels(read_column(path, label), n_labels, path)
+    row_name = next((name for name in names if name.lower() in _ROW_NAMES), None)
+    if row_name is None:
+        return tidy_labels(values, n_rows, path)
+    rows = tidy_labels(read_column(path, row_name), n_labels, path)
+    if rows.dtype.kind != "i":
+        raise DataError(f"{path}: the column {row_name!r} is not the number of a row on every line")
+    return _place(rows.tolist(), values, n_rows, path)
+
+
+def _place(rows: Sequence[int], labels: Array, n_rows: int, path: Path) -> Array:
+    """Return labels for all rows where those of some are given."""
+    placed = np.full(n_rows, None, object)
+    seen: set[int] = set()
+    for row, label in zip(rows, labels.tolist(), strict=True):
+        if not 0 <= row < n_rows:
+            raise DataError(f"{path}: there is no row {row}: rows are counted from 0 to {n_rows - 1}")
+        if row in seen:
+            raise DataError(f"{path} has row {row} twice: leave one of them")
+        seen.add(row)
+        placed[row] = label
+    return tidy_labels(placed, n_rows, path)

@@ -1,0 +1,125 @@
+"""The one way in: arrays, files, folders and names become `Data`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.data.arrays import read_npy
+from tnesi.data.csv_files import read_csv
+from tnesi.data.idx import read_idx_data
+from tnesi.data.images import read_images
+from tnesi.data.label_files import read_labels
+from tnesi.data.label_values import tidy_labels
+from tnesi.data.named import NAMES, load_named
+from tnesi.data.npz import read_npz
+from tnesi.data.parquet import read_parquet
+from tnesi.data.recognise import recognise
+from tnesi.data.source import ArraySource, Data, DataError
+from tnesi.data.sparse import CsrSource, checked_csr
+from tnesi.data.tables import read_frame
+from tnesi.data.zarr_store import read_zarr
+
+
+def open_data(
+    where: Any, *, labels: npt.ArrayLike | str | os.PathLike[str] | None = None, label_column: str | int | None = None
+) -> Data:
+    """Open data of any kind that can be read; see `tnesi.data` for what that is.
+
+    Parameters
+    ----------
+    where : array-like, sparse matrix, data frame, str or path
+        The rows, the file or folder that has them, or the name of a data set. A string that is the name of a data set
+        means that one, even if there is a file called so; write ``./mnist`` or pass a `pathlib.Path` for the file.
+    labels : array-like, str or path, optional
+        The labels of the rows or a file that has them (see `tnesi.data.label_files`), instead of those in the data.
+    label_column : str or int, optional
+        Name or number of the column of labels in a table, name of the array of labels in a ``.npz`` or Zarr group.
+
+    Returns
+    -------
+    Data
+        ``rows.blocks()`` gives its rows a block at a time, ``X`` all of them, ``y`` the labels.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be read; the message says what to do.
+    FileNotFoundError
+        If there is no such file, nor a data set of that name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = open_data(np.eye(3), labels=["a", None, "b"])
+    >>> data.X.shape, data.y
+    ((3, 3), array(['a', None, 'b'], dtype=object))
+    """
+    if labels is not None and label_column is not None:
+        raise DataError("there are labels and a label_column: give one of them")
+    if isinstance(where, str | os.PathLike):
+        data = _open_path(where, label_column, find_labels=labels is None)
+    elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
+        data = read_frame(where, label_column)
+    elif label_column is not None:
+        raise DataError("label_column is for tables: pass the labels of an array as labels")
+    else:
+        data = Data(_array_source(where), name="array")
+    return data if labels is None else _with_labels(data, labels)
+
+
+def _array_source(where: Any) -> ArraySource | CsrSource:
+    if sparse.issparse(where):
+        return CsrSource(checked_csr(where, "the sparse matrix"))
+    try:
+        return ArraySource(np.asarray(where))
+    except (ValueError, TypeError) as error:
+        raise error if isinstance(error, DataError) else DataError(f"this is no array of numbers: {error}") from error
+
+
+def _open_path(where: str | os.PathLike[str], label_column: str | int | None, find_labels: bool) -> Data:
+    if isinstance(where, str) and where in NAMES:
+        if label_column is not None:
+            raise DataError(f"{where} is a named data set and has its labels: leave out label_column")
+        return load_named(where)
+    path = Path(where)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no file or folder {path}, and no data set of that name. The named ones: {', '.join(NAMES)}"
+        )
+    match recognise(path):
+        case "text":
+            return read_csv(path, label_column)
+        case "parquet":
+            return read_parquet(path, label_column)
+        case "npz":
+            return read_npz(path, label_column)
+        case "zarr":
+            return read_zarr(path, label_column)
+        case kind if label_column is not None:
+            raise DataError(f"{path} is no table ({kind}), so it has no label_column: give the labels in a file")
+        case "npy":
+            return read_npy(path)
+        case "idx":
+            return read_idx_data(path, find_labels=find_labels)
+        case "images":
+            return read_images(path)
+
+
+def _with_labels(data: Data, labels: Any) -> Data:
+    n_rows = data.rows.n_rows
+    if isinstance(labels, str | os.PathLike):
+        path = Path(labels)
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path} to read the labels from")
+        note = f"labels from {path.name}" + (" instead of its own" if data.labels is not None else "")
+        notes = [n for n in (data.note, note) if n]
+        return replace(data, labels=read_labels(path, n_rows), note="; ".join(notes))
+    column = np.asarray(labels) if hasattr(labels, "dtype") else np.array(list(labels), object)
+    return replace(data, labels=tidy_labels(column, n_rows, "the labels"))

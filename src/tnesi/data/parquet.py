@@ -1,0 +1,117 @@
+"""Parquet files: streamed, so that they may be larger than memory. Their own account of their size is checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.column_names import find_label_column
+from tnesi.data.label_values import tidy_labels
+from tnesi.data.optional import needed
+from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
+from tnesi.data.tables import Columns, TableSource
+
+Array = npt.NDArray[Any]
+
+_MOST_PER_BYTE = 10**5
+"""Values that a byte of a file can stand for: many where they repeat, but a few kB with 10^12 rows are no data."""
+
+_LABEL_BYTES = 100
+
+
+class ParquetSource(TableSource):
+    """Rows of a Parquet file."""
+
+    def __init__(self, path: Path, label_column: str | int | None = None) -> None:
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+            super().__init__(path, Columns(schema.names, label_column, path))
+            self.n_rows, _ = check_shape(file.metadata.num_rows, self.n_features, path)
+            wrong = [i for i in self.columns.features if not _is_number(schema.field(i).type)]
+            if wrong:
+                raise self.columns.not_numbers(wrong)
+            types = [schema.field(i).type for i in self.columns.features]
+            self.dtype = np.dtype(np.uint8) if self._are_bytes(file) else np.result_type(*map(_numpy_type, types))
+
+    def batches(self, size: int) -> Iterator[list[Array]]:
+        with open_parquet(self.path) as file:
+            for batch in file.iter_batches(size, columns=self.feature_names):
+                yield [_to_numpy(column) for column in batch.columns]
+
+    def _are_bytes(self, file: Any) -> bool:
+        """Tell whether all features are integers from 0 to 255, by the file's statistics (`to_rows` checks them)."""
+        schema = file.schema_arrow
+        types = [schema.field(i).type for i in self.columns.features]
+        if any(_numpy_type(t).kind not in "biu" for t in types):
+            return False
+        wide = {i for i, t in zip(self.columns.features, types, strict=True) if t.bit_width > 8 or str(t) == "int8"}
+        groups = (file.metadata.row_group(g) for g in range(file.metadata.num_row_groups))
+        found = (group.column(i).statistics for group in groups for i in wide)
+        return all(s is not None and s.has_min_max and s.min >= 0 and s.max <= 255 for s in found)
+
+
+def read_parquet(path: Path, label_column: str | int | None = None) -> Data:
+    """Open a Parquet file as data."""
+    rows = ParquetSource(path, label_column)
+    labels = None
+    if rows.columns.label is not None:
+        labels = tidy_labels(read_column(path, rows.columns.label), rows.n_rows, path)
+    return Data(rows, labels, name=path.name, note=rows.columns.note)
+
+
+def read_column(path: Path, column: int | str) -> Array:
+    """Read one column, by number or name, of whatever type."""
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        number = find_label_column(names, column, path)
+        check_room(file.metadata.num_rows * _LABEL_BYTES, f"a column of {file.metadata.num_rows} rows")
+        values: list[Any] = []
+        for batch in file.iter_batches(columns=[names[number]] if number is not None else []):
+            values += batch.column(0).to_pylist()
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a Parquet file after checking what it says of itself; what goes wrong within is a `DataError`."""
+    parquet = needed("pyarrow.parquet", "reading Parquet")
+    limits = {"thrift_string_size_limit": 2**26, "thrift_container_size_limit": 2**22}
+    with damaged(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, **limits) as file:
+        _check(file, path)
+        yield file
+
+
+def _check(file: Any, path: Path) -> None:
+    names, metadata, there = file.schema_arrow.names, file.metadata, path.stat().st_size
+    if metadata.num_columns != len(names) or len(set(names)) < len(names):
+        raise DataError(f"{path} has nested columns or several of one name: flatten or rename them")
+    if metadata.num_rows * len(names) > there * _MOST_PER_BYTE:
+        raise DataError(f"{path} promises {metadata.num_rows} rows in {there} bytes, which cannot be: save it again")
+    groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+    packed = sum(group.column(i).total_compressed_size for group in groups for i in range(len(names)))
+    if sum(group.num_rows for group in groups) != metadata.num_rows or packed > there:
+        raise DataError(f"{path} does not have the rows it promises: fetch it or save it again")
+
+
+def _is_number(arrow_type: Any) -> bool:
+    types = needed("pyarrow.types", "reading Parquet")
+    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_known(arrow_type) for is_known in known)
+
+
+def _numpy_type(arrow_type: Any) -> np.dtype[Any]:
+    decimal = needed("pyarrow.types", "reading Parquet").is_decimal(arrow_type)
+    return np.dtype(np.float64) if decimal else np.dtype(arrow_type.to_pandas_dtype())
+
+
+def _to_numpy(column: Any) -> Array:
+    if column.null_count or _numpy_type(column.type).kind == "f":
+        column = column.cast("float64")  # missing values become NaN, decimals numbers
+    return np.asarray(column.to_numpy(zero_copy_only=False))

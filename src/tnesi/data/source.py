@@ -1,0 +1,230 @@
+"""What the data layer hands on: rows that can be read block by block, with their labels."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+BLOCK_ROWS = 10_000
+"""Rows that are read at a time by default: 8 MB of 28 x 28 images."""
+
+_BLOCK_BYTES = 2**28
+"""Blocks of very long rows have fewer rows, so that a block takes no more memory than this."""
+
+
+class DataError(ValueError):
+    """Data that cannot be read; the message says what to do."""
+
+
+@contextmanager
+def damaged(where: str | Path) -> Iterator[None]:
+    """Turn whatever a decoder raises into a `DataError`; files that are missing or not ours to read stay what they are.
+
+    Decoders raise almost anything on damaged files (Pillow even a SyntaxError), hence the catch-all; the cause is kept.
+    """
+    try:
+        yield
+    except (DataError, ImportError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{where} is damaged, incomplete or not what it seems ({error or type(error).__name__}): "
+            "fetch it or save it again"
+        ) from error
+
+
+class Source(ABC):
+    """Rows of numbers, wherever they are, read in order and a block at a time.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    dtype : numpy.dtype
+        Of the blocks.
+    image_shape : (int, int) or None
+        Height and width, where the rows are images.
+    feature_names : list of str or None
+    """
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    image_shape: tuple[int, int] | None = None
+    feature_names: list[str] | None = None
+
+    @abstractmethod
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        """Yield all rows in order, as dense arrays of at most `size` rows."""
+
+    def load(self) -> Array:
+        """Return all rows as one array (a memmap where the file can be mapped)."""
+        check_room(self.n_rows * self.n_features * self.dtype.itemsize, f"{self.n_rows} x {self.n_features} values")
+        out = np.empty((self.n_rows, self.n_features), self.dtype)
+        at = 0
+        for block in self.blocks():
+            out[at : at + len(block)] = block
+            at += len(block)
+        return out
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+class ArraySource(Source):
+    """Rows of an array in memory, or of a memory-mapped file. Images (N x height x width) become rows."""
+
+    def __init__(
+        self, array: Array, image_shape: tuple[int, int] | None = None, feature_names: list[str] | None = None
+    ) -> None:
+        if array.ndim == 4 and array.shape[3] == 1:
+            array = array[..., 0]
+        if array.ndim == 3:
+            image_shape = image_shape or (int(array.shape[1]), int(array.shape[2]))
+        elif array.ndim != 2:
+            raise DataError(
+                f"the data have {array.ndim} dimensions: rows and columns are needed (or N x height x width, in grey)"
+            )
+        if array.dtype.kind not in "buif":
+            raise DataError(f"the data are of type {array.dtype}: numbers are needed")
+        self.array = array
+        self.n_rows, self.n_features = check_shape(len(array), math.prod(array.shape[1:]), "the data")
+        self.dtype, self.image_shape, self.feature_names = array.dtype.newbyteorder("="), image_shape, feature_names
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        size = rows_at_a_time(size, self.n_features, self.dtype)
+        for start in range(0, self.n_rows, size):
+            block = self.array[start : start + size]
+            yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
+
+    def load(self) -> Array:
+        if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
+            return super().load()  # a copy, made block by block
+        return self.array.reshape(self.n_rows, self.n_features)
+
+
+def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, int]:
+    """Return the shape, if there is anything in it."""
+    if n_rows < 1 or n_features < 1:
+        raise DataError(f"{where}: there are {n_rows} rows of {n_features} values, so there is nothing to learn from")
+    return int(n_rows), int(n_features)
+
+
+def rows_at_a_time(size: int, n_features: int, dtype: np.dtype[Any]) -> int:
+    """Return how many rows a block of at most `size` rows has, so that it fits into memory."""
+    if size < 1:
+        raise ValueError(f"blocks of {size} rows: at least 1 is needed")
+    row_bytes = n_features * dtype.itemsize
+    check_room(row_bytes, f"a single row of {n_features} values")
+    return min(size, max(1, _BLOCK_BYTES // row_bytes))
+
+
+def regroup(blocks: Iterable[Array], size: int) -> Iterator[Array]:
+    """Yield the rows of `blocks`, however they come, `size` at a time; the last block may be smaller.
+
+    Examples
+    --------
+    >>> [b.tolist() for b in regroup([np.array([1, 2, 3]), np.array([4])], 2)]
+    [[1, 2], [3, 4]]
+    """
+    waiting: list[Array] = []
+    missing = size
+    for block in blocks:
+        rest = block
+        while len(rest):
+            waiting.append(rest[:missing])
+            rest = rest[missing:]
+            missing -= len(waiting[-1])
+            if missing == 0:
+                yield np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+                waiting, missing = [], size
+    if waiting:
+        yield np.concatenate(waiting)
+
+
+def smallest_dtype(values: Array) -> np.dtype[Any]:
+    """Return the smallest of uint8, float32 and float64 that holds all values exactly.
+
+    Examples
+    --------
+    >>> smallest_dtype(np.array([0.0, 255.0])), smallest_dtype(np.array([0.5])), smallest_dtype(np.array([0.1]))
+    (dtype('uint8'), dtype('float32'), dtype('float64'))
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        for dtype in (np.uint8, np.float32):
+            if np.array_equal(values.astype(dtype), values, equal_nan=True):
+                return np.dtype(dtype)
+    return np.dtype(np.float64)
+
+
+def check_room(n_bytes: int, what: str) -> None:
+    """Refuse what a file promises if it cannot fit into this machine's memory."""
+    room = _available_memory()
+    if n_bytes > room:
+        raise DataError(
+            f"{what} would take {n_bytes / 1e9:.1f} GB of memory, {room / 1e9:.1f} GB are free: use fewer rows or "
+            "columns, or a file that can be mapped (.npy)"
+        )
+
+
+def _available_memory() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    free = (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    return next(free, 8 * 2**30)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows with their labels, and a test part where there is one.
+
+    Attributes
+    ----------
+    rows : Source
+    labels : (N,) array or None
+        Of numbers or strings; None (in an array of objects) or -1 where a row has no label.
+    test : Data or None
+    name : str
+    note : str
+        What a reader of results should know of the data.
+    """
+
+    rows: Source
+    labels: Array | None = None
+    test: Data | None = None
+    name: str = "data"
+    note: str = ""
+
+    @cached_property
+    def X(self) -> Array:  # noqa: N802 - scikit-learn's name
+        """All rows, in memory or mapped."""
+        return self.rows.load()
+
+    @property
+    def y(self) -> Array:
+        """The labels; an error if there are none."""
+        if self.labels is None:
+            raise DataError(f"{self.name} has no labels: give them in a file, a column, or as folder names")
+        return self.labels
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the rows' values and shape: two data sets with the same one are the same."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.rows.n_rows} {self.rows.n_features} {self.rows.dtype.str}".encode())
+        for block in self.rows.blocks():
+            digest.update(np.ascontiguousarray(block).data)
+        return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""Protocols: what a reproduction does, read from TOML files in the package."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from typing import Any, Literal
+
+Labels = int | Literal["all"]
+
+TARGETS = {
+    "mnist-table": "Table I: MNIST, test error by number of labels",
+    "mnist-likelihood": "Figure 4: likelihood over the iterations by degree of truncation",
+    "mnist-weights": "Figure 3: learned fields with their classes, one label per class",
+    "mnist-comparison": "Figures 5 and 6: our results among those of other methods",
+    "nist-table": "Table II: NIST SD19 (or EMNIST) digits and letters",
+    "nist-weights": "Figure 7: learned fields of digits and letters",
+    "digits-table": "not in the paper: the table for scikit-learn's 8 x 8 digits, in seconds",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set to learn; of `data` the first that is on this machine is used."""
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A network of the family, by the name of its preset; `runs` where they differ from the protocol's."""
+
+    name: str
+    preset: str
+    runs: int | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What one reproduction does.
+
+    Attributes
+    ----------
+    runs : int
+        Runs of each setting; `one_label_factor` times as many with one label per class.
+    paper : str
+        The paper's values beside which ours are put: a file of this package.
+    parameters : dict
+        Of the networks, over those of the preset.
+    hebbian : dict
+        Parameters for the published online rule only.
+    train_rows : int or None
+        Use only the first rows, for a quick look.
+    """
+
+    name: str
+    title: str
+    kind: Literal["table", "likelihood", "weights"]
+    reference: str
+    tasks: tuple[Task, ...]
+    runs: int
+    methods: tuple[Method, ...] = ()
+    paper: str = ""
+    same_runs_as: str = ""
+    labels_per_class: tuple[Labels, ...] = ()
+    one_label_factor: int = 1
+    parameters: dict[str, Any] = field(default_factory=dict)
+    hebbian: dict[str, Any] = field(default_factory=dict)
+    train_rows: int | None = None
+    quick: bool = False
+    solver: Literal["em", "hebbian"] = "em"
+    seeds: tuple[int, ...] | None = None
+    n_fields: int = 100
+    truncations: tuple[Labels, ...] = ()
+    iterations: int = 0
+    evaluate_at: tuple[int, ...] = ()
+    sample_rows: int = 0
+
+    def seed_of(self, run: int) -> int:
+        """Return which mixture a run uses: one for each of `runs`, or those of `seeds`, again and again."""
+        seeds = self.seeds or tuple(range(self.runs))
+        return seeds[run % len(seeds)]
+
+    def n_runs(self, method: Method, labels: Labels) -> int:
+        return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what must be the same for two runs to be of one experiment."""
+        return {"parameters": self.parameters, "solver": self.solver, "train_rows": self.train_rows}
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read_protocol(
+    name: str,
+    *,
+    runs: int | None = None,
+    seeds: tuple[int, ...] | None = None,
+    methods: tuple[str, ...] | None = None,
+    solver: Literal["em", "hebbian"] = "em",
+    quick: bool = False,
+) -> Protocol:
+    """Return a protocol of the package, with the changes asked for.
+
+    Parameters
+    ----------
+    name : str
+        One of `TARGETS`.
+    runs : int, optional
+        Runs of each setting, for all methods.
+    seeds : tuple of int, optional
+        Seeds of the mixtures; the runs share them. By default every run has its own.
+    methods : tuple of str, optional
+        Only these networks.
+    solver : {"em", "hebbian"}
+        How the networks learn; "hebbian" is the published online rule (hours).
+    quick : bool
+        Fewer rows, fields and runs: to see that it works, not to compare figures.
+
+    Examples
+    --------
+    >>> read_protocol("mnist-table").parameters["norm"]
+    900
+    """
+    if name not in TARGETS:
+        raise ValueError(f"there is no {name!r} to reproduce: choose of {', '.join(TARGETS)}")
+    text = files(__package__).joinpath("protocols", f"{name}.toml").read_text(encoding="utf-8")
+    given = tomllib.loads(text)
+    if changes := given.pop("quick", {}):
+        given = _merged(given, changes) if quick else given
+    for key in ("labels_per_class", "truncations", "evaluate_at"):
+        given[key] = tuple(given.get(key, ()))
+    given["tasks"] = tuple(Task(**{**task, "data": tuple(task["data"])}) for task in given["tasks"])
+    given["methods"] = tuple(Method(**method) for method in given.get("methods", ()))
+    protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
+    if solver == "hebbian":
+        protocol = replace(protocol, parameters={**protocol.parameters, **protocol.hebbian})
+    if runs is not None:
+        every = tuple(replace(method, runs=None) for method in protocol.methods)
+        protocol = replace(protocol, runs=runs, methods=every)
+    if methods is not None:
+        known = {method.name: method for method in protocol.methods}
+        if unknown := [m for m in methods if m not in known]:
+            raise ValueError(f"{name} has no network {unknown[0]!r}: choose of {', '.join(known) or 'none'}")
+        protocol = replace(protocol, methods=tuple(known[m] for m in methods))
+    return protocol
+
+
+def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    parameters = {**given.get("parameters", {}), **changes.get("parameters", {})}
+    methods = [{**m, "runs": None} for m in given.get("methods", ())]
+    return {**given, **changes, "parameters": parameters, "methods": methods}
+
+
+def paper_values(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table of the paper's values, as text; empty where the paper gives none."""
+    if not name:
+        return []
+    text = files(__package__).joinpath("paper", f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

@@ -1,0 +1,77 @@
+"""What the records of a run folder say, beside the paper's values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import nan
+from typing import Any
+
+from tnesi.experiments.protocol import Labels, paper_values
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.experiments.statistics import Summary
+
+
+def summarise(folder: RunFolder) -> list[dict[str, Any]]:
+    """Return a row per setting.
+
+    Of a table: task, method, labels per class and in total, ``ours`` and ``paper`` (mean, sem, std, runs) and
+    ``distance``, ours minus the paper's mean in units of the joint standard error. Of a likelihood: truncation, and
+    ``free_energy``, ``log_likelihood`` and ``error`` after the last iteration. Of weights: the records.
+    """
+    kind = folder.configuration.get("kind")
+    if kind == "table":
+        return _table(folder)
+    if kind == "likelihood":
+        return _likelihood(folder)
+    return [{key: record[key] for key in ("task", "seed", "n_labels", "model")} for record in folder.records]
+
+
+def _table(folder: RunFolder) -> list[dict[str, Any]]:
+    configuration = folder.configuration
+    paper = {
+        (row["task"], row["method"], row["labels_per_class"]): row
+        for row in paper_values(configuration.get("paper", ""))
+    }
+    order: list[Labels] = configuration["labels_per_class"]
+    settings: dict[tuple[str, str, Labels], list[dict[str, Any]]] = {}
+    for record in folder.records:
+        settings.setdefault((record["task"], record["method"], record["labels_per_class"]), []).append(record)
+    tasks = [task["name"] for task in configuration["tasks"]]
+    methods = list(dict.fromkeys(method for _, method, _ in settings))
+    rows = []
+    for key in sorted(settings, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), order.index(k[2]))):
+        task, method, labels = key
+        ours = Summary.of([record["error"] for record in settings[key]])
+        theirs = _published(paper.get((task, method, str(labels))))
+        rows.append(
+            {
+                "task": task,
+                "method": method,
+                "labels_per_class": labels,
+                "n_labels": settings[key][0]["n_labels"],
+                "ours": asdict(ours),
+                "paper": None if theirs is None else asdict(theirs),
+                "distance": nan if theirs is None else ours.distance(theirs),
+            }
+        )
+    return rows
+
+
+def _published(row: dict[str, str] | None) -> Summary | None:
+    if row is None:
+        return None
+    number = {key: float(row[key]) if row[key] else nan for key in ("mean", "sem", "std")}
+    return Summary(**number, runs=int(row["runs"] or 0))
+
+
+def _likelihood(folder: RunFolder) -> list[dict[str, Any]]:
+    rows = []
+    for truncation in folder.configuration["truncations"]:
+        ends = [r["curve"][-1] for r in folder.records if r["truncation"] == truncation]
+        if ends:
+            keys = [key for key in ("free_energy", "log_likelihood", "error") if all(key in end for end in ends)]
+            rows.append(
+                {"truncation": truncation, "iterations": ends[0]["iteration"]}
+                | {key: asdict(Summary.of([end[key] for end in ends])) for key in keys}
+            )
+    return rows

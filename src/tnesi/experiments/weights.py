@@ -1,0 +1,47 @@
+"""Networks learned from one label per class, whose fields are shown (the paper's Figs. 3 and 7)."""
+
+from __future__ import annotations
+
+import time
+
+from tnesi._progress import Progress, tell_iterations
+from tnesi.data import Data
+from tnesi.experiments.network import Network, build
+from tnesi.experiments.protocol import Protocol
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.experiments.table import label_seed
+from tnesi.model_file import save
+
+
+def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
+    """Learn a network for each task and keep it; the report draws its fields."""
+    done = {record["task"] for record in folder.records}
+    pending = [task for task in protocol.tasks if task.name not in done]
+    progress.begin(len(pending))
+    for task in pending:
+        data, method, seed = data_of[task.name], protocol.methods[0], protocol.seed_of(0)
+        name = f"{task.title}, {method.name}"
+        progress.tell(name)
+        began = time.perf_counter()
+        network = Network(
+            build(protocol, method, seed),
+            data,
+            slice(protocol.train_rows),
+            callback=tell_iterations(progress, name),
+        )
+        n_labels = network.learn(protocol.labels_per_class[0], label_seed(seed, 0))
+        model = f"{task.name}.tnesi"
+        save(network.classifier, folder.path / model, image_shape=data.rows.image_shape, training=False)
+        folder.append(
+            {
+                "task": task.name,
+                "run": 0,
+                "seed": seed,
+                "n_labels": n_labels,
+                "model": model,
+                "seconds": {"all": time.perf_counter() - began},
+                "data": data.name,
+                "note": data.note,
+            }
+        )
+        progress.advance()

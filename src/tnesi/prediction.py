@@ -1,0 +1,130 @@
+"""Prediction of rows wherever they are, a block at a time: memory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.classifier import SimpletronClassifier
+from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source
+
+Array = npt.NDArray[Any]
+
+
+class Predicted(NamedTuple):
+    """Predictions of a block of rows.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first row.
+    code : (n,) array
+        Places of the most probable classes in `classes_`.
+    probability, margin : (n,) arrays
+        Of the most probable class, and its lead over the second.
+    """
+
+    start: int
+    code: Array
+    probability: Array
+    margin: Array
+
+
+def predict_blocks(model: SimpletronClassifier, rows: Source, size: int = BLOCK_ROWS) -> Iterator[Predicted]:
+    """Predict all rows of a source, in order; the next block is read while one is predicted."""
+    if rows.n_features != model.n_features_in_:
+        raise DataError(
+            f"the data have {rows.n_features} features, the model was learned from {model.n_features_in_}: give data "
+            "of the same kind"
+        )
+    blocks = iter(rows.blocks(size))
+    start = 0
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            try:
+                t = model.predict_proba(block)
+            except ValueError as error:
+                raise DataError(
+                    f"in rows {start} to {start + len(block) - 1}, counted from {start}: {error}"
+                ) from error
+            code = t.argmax(axis=1)
+            first = t[np.arange(len(t)), code]
+            t[np.arange(len(t)), code] = -1
+            yield Predicted(start, code, first, first - t.max(axis=1))
+            start += len(block)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions against the truth.
+
+    Attributes
+    ----------
+    classes : list
+        All classes, those that the model does not know last.
+    confusion : (K', K) array
+        Rows by true class (columns by predicted one).
+    """
+
+    classes: list[Any]
+    confusion: Array
+    mean_probability: float
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def error(self) -> float:
+        """Wrong rows in percent."""
+        return 100 * (1 - float(np.trace(self.confusion)) / self.n_rows)
+
+    @property
+    def errors_by_class(self) -> Array:
+        """Wrong rows of each class in percent; NaN for classes without rows."""
+        n = self.confusion.sum(axis=1)
+        right = np.pad(np.diag(self.confusion), (0, len(n) - len(np.diag(self.confusion))))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(100 * (1 - right / n))
+
+    def summary(self) -> dict[str, Any]:
+        return {"rows": self.n_rows, "error": self.error, "mean_probability": self.mean_probability}
+
+
+def evaluate(model: SimpletronClassifier, data: Data, size: int = BLOCK_ROWS) -> Iterator[Evaluation]:
+    """Compare predictions with labels, block by block; each evaluation is of all rows so far, the last of all.
+
+    Rows without a label are left out.
+    """
+    y = np.asarray(data.y, dtype=object)
+    known = model.classes_.tolist()
+    code_of = {_key(k): i for i, k in enumerate(known)}
+    given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in known))]
+    if not given:
+        raise DataError(f"{data.name} has no labels to compare with")
+    strangers = sorted({str(v) for v in given if _key(v) not in code_of})
+    code_of |= {name: len(known) + i for i, name in enumerate(strangers)}
+    missing = len(code_of)
+    truth = np.array([code_of.get(_key(v), missing) for v in y.tolist()])
+    confusion, sure, n = np.zeros((missing + 1, len(known)), int), 0.0, 0
+    for block in predict_blocks(model, data.rows, size):
+        actual = truth[block.start : block.start + len(block.code)]
+        np.add.at(confusion, (actual, block.code), 1)
+        sure += float(block.probability[actual < missing].sum())
+        n += int((actual < missing).sum())
+        if n:
+            yield Evaluation([*known, *strangers], confusion[:missing], sure / n)
+
+
+def _key(label: Any) -> str:
+    """Labels agree if they read the same: a CSV file has 3 where an array has 3.0."""
+    if isinstance(label, (float, np.floating)) and float(label).is_integer():
+        return str(int(label))
+    return str(label)

@@ -1,0 +1,82 @@
+"""Test rows that tell something, as small pictures within the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.report.fields import Shape
+
+Array = npt.NDArray[Any]
+
+KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain"}
+_BINS, _HEIGHT = 56, 28
+"""Columns and rows of pixels of a profile."""
+
+
+class Example(NamedTuple):
+    picture: str
+    truth: str
+    predicted: str
+    margin: float
+
+
+class Sheet(NamedTuple):
+    kind: str
+    title: str
+    rows: Array
+    shape: Shape
+    examples: list[Example]
+
+
+def sheets(folder: RunFolder, name: str) -> list[Sheet]:
+    """Return the examples of a setting that the folder holds, wrong ones first; damaged files are left out."""
+    if "/" in name or "\\" in name:
+        return []  # a name that leads out of the folder
+    found = []
+    for kind, title in KINDS.items():
+        try:
+            arrays = folder.arrays(f"{name}-{kind}")
+            if arrays and len(arrays["images"]):
+                found.append(_sheet(kind, title, arrays))
+        except (BadZipFile, EOFError, KeyError, OSError, ValueError):
+            continue
+    return found
+
+
+def _sheet(kind: str, title: str, arrays: dict[str, Array]) -> Sheet:
+    height, width = (int(side) for side in arrays["shape"])
+    rows = arrays["images"].reshape(-1, height * width)
+    told = zip(rows, arrays["truth"], arrays["predicted"], arrays["margin"], strict=True)
+    examples = [Example(thumbnail(row, (height, width)), str(t), str(p), float(m)) for row, t, p, m in told]
+    return Sheet(kind, title, rows, (height, width), examples)
+
+
+def thumbnail(row: Array, shape: Shape) -> str:
+    """Return a row as a data URI of a grey picture, dark on white: an image, or a profile where it is none."""
+    values = np.maximum(row.astype(float), 0)
+    values /= max(values.max(), 1e-30)
+    if 1 in shape:
+        bins = np.array([part.max() for part in np.array_split(values, min(_BINS, values.size))])
+        picture = (np.arange(_HEIGHT, 0, -1)[:, None] <= np.ceil(bins * _HEIGHT)).astype(float)
+    else:
+        picture = values.reshape(shape)
+    return png_uri(np.round(255 * (1 - picture)).astype(np.uint8))
+
+
+def png_uri(picture: Array) -> str:
+    from PIL import Image
+
+    with io.BytesIO() as out:
+        Image.fromarray(picture).save(out, format="PNG", optimize=True)
+        return data_uri(out.getvalue())
+
+
+def data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()

@@ -1,0 +1,191 @@
+"""What all figures share: colours for light and dark pages, axes, and SVG that takes its colours from the page.
+
+A figure is drawn in the colours of the light theme. In the SVG each of them becomes a variable of the page's style sheet,
+so that one drawing serves both themes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+Array = npt.NDArray[Any]
+
+WIDTH, HEIGHT = 4.4, 3.3
+"""Inches; 317 units of the SVG, about as many as a phone has pixels, so that text keeps its size there."""
+
+COLOURS = {
+    "ink": ("#1c2024", "#e6e8ea"),
+    "muted": ("#626a73", "#9ba4ae"),
+    "line": ("#d4d8dd", "#3a4149"),
+    "page": ("#fffffe", "#14171a"),
+    "first": ("#0b62a8", "#6cb6f5"),
+    "second": ("#b0480e", "#f59b5c"),
+    "third": ("#1e7a3c", "#6fcf8a"),
+    "fourth": ("#7a3aa8", "#c596ee"),
+    "step0": ("#c2a40a", "#fff0a1"),
+    "step1": ("#8fa31c", "#d3e67b"),
+    "step2": ("#3d9a4c", "#93d67c"),
+    "step3": ("#12857a", "#52c4a8"),
+    "step4": ("#1f6b96", "#4ea6cf"),
+    "step5": ("#3a4a97", "#7f8ae0"),
+    "step6": ("#4c1d70", "#b07be0"),
+}
+"""Light and dark colour of each role; the steps are an ordered scale."""
+
+SERIES = [COLOURS[role][0] for role in ("first", "second", "third", "fourth")]
+INK, MUTED, LINE, PAGE = (COLOURS[role][0] for role in ("ink", "muted", "line", "page"))
+
+
+class Picture(NamedTuple):
+    """A figure for the page, and what is said of it to those who see it and to those who do not."""
+
+    name: str
+    figure: Figure
+    alt: str
+    caption: str = ""
+    wide: bool = False
+
+
+def variables(dark: bool) -> str:
+    """Return the colours as variables of a style sheet."""
+    return "".join(f"--{role}:{pair[dark]};" for role, pair in COLOURS.items())
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw within this: plain text (nothing of it is a formula), and SVG with text as text."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'tnesi[plot]'") from error
+    settings = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "tnesi", "font.size": 9}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the page's fonts have more letters than matplotlib's
+        yield
+
+
+def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: str = "both") -> tuple[Figure, Axes]:
+    """Return a figure with one pair of axes, calm: two spines, a faint grid."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAGE)
+    axes = figure.add_subplot(facecolor="none")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(MUTED)
+    axes.tick_params(which="both", colors=INK, width=0.6, length=3)
+    axes.tick_params(which="minor", length=0)
+    if grid != "none":
+        axes.grid(axis=grid, color=LINE, linewidth=0.6)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+    return figure, axes
+
+
+def log_y(axes: Axes, values: Sequence[float]) -> None:
+    """Make the y axis logarithmic, with plain numbers at its ticks; leave it linear where a value has no logarithm."""
+    low, high = min(values), max(values)
+    if low <= 0:
+        axes.set_ylim(bottom=0)
+        return
+    low, high = low / 1.12, high * 1.12
+    axes.set_yscale("log")
+    steps = (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 7) if high / low > 2.5 else np.arange(1, 10, 0.2)
+    ticks = [step * 10.0**e for e in range(-9, 10) for step in steps]
+    set_ticks(axes.yaxis, [tick for tick in ticks if low <= tick <= high])
+    axes.set_ylim(low, high)
+
+
+def log_x(axes: Axes, ticks: Sequence[float]) -> None:
+    """Make the x axis logarithmic, with plain numbers at the ticks."""
+    axes.set_xscale("log")
+    set_ticks(axes.xaxis, ticks)
+
+
+def set_ticks(axis: Axis, values: Sequence[float]) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axis.set_ticks(list(values), labels=[f"{value:,.10g}" for value in values])
+    axis.set_minor_locator(NullLocator())
+
+
+def label(text: object, most: int = 28) -> str:
+    """Return a text that can be drawn: short, on one line, of letters that XML can hold."""
+    short = "".join(c if c.isprintable() else "\ufffd" for c in str(text))
+    return short if len(short) <= most else short[: most - 1] + "\u2026"
+
+
+def spread(at: Sequence[float], gap: float) -> Array:
+    """Move positions apart, as little as need be, until neighbours are at least `gap` from one another.
+
+    Examples
+    --------
+    >>> spread([1.0, 1.1, 5.0], 1.0)
+    array([0.55, 1.55, 5.  ])
+    """
+    order = np.argsort(at, kind="stable")
+    blocks: list[list[float]] = []  # [middle, number] of positions that touch
+    for value in np.asarray(at, float)[order]:
+        blocks.append([float(value), 1])
+        while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (blocks[-1][1] + blocks[-2][1]) / 2:
+            (middle, n), (other, m) = blocks.pop(), blocks.pop()
+            blocks.append([(middle * n + other * m) / (n + m), n + m])
+    placed = np.empty(len(order))
+    placed[order] = np.concatenate(
+        [middle + gap * (np.arange(n) - (n - 1) / 2) for middle, n in blocks] or [np.empty(0)]
+    )
+    return placed
+
+
+def to_png(figure: Figure, dpi: int = 160) -> bytes:
+    with drawing(), io.BytesIO() as out:
+        figure.savefig(out, format="png", dpi=dpi)
+        figure.set_layout_engine("none")  # it is laid out now
+        return out.getvalue()
+
+
+def to_svg(picture: Picture) -> str:
+    """Return a figure as an element of an HTML page: colours from its style sheet, identifiers unlike other figures'."""
+    with drawing(), io.BytesIO() as out:
+        picture.figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        root = ElementTree.fromstring(out.getvalue())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in ("metadata", "style"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+        for key, value in element.attrib.items():
+            element.set(key, _themed(key, value, picture.name))
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": picture.alt}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+_ROLE = {light: role for role, (light, _) in COLOURS.items()}
+
+
+def _themed(key: str, value: str, name: str) -> str:
+    if key == "id":
+        return f"{name}-{value}"
+    if key == "href" and not value.startswith("#"):
+        return value  # an image within the SVG
+    if key == "href":
+        return f"#{name}-{value[1:]}"
+    value = value.replace("url(#", f"url(#{name}-")
+    value = re.sub(r"#[0-9a-f]{6}", lambda found: f"var(--{_ROLE[found[0]]})" if found[0] in _ROLE else found[0], value)
+    return re.sub(r"font-family: [^;]*;? ?", "", value) if key == "style" else value

@@ -1,0 +1,74 @@
+"""Test error by number of labels, ours beside the paper's."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tnesi.report.figures.canvas import PAGE, SERIES, Picture, drawing, label, log_x, log_y, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = dict[str, Any]
+
+
+def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) -> Picture:
+    """Draw the means with their standard errors, single runs as faint dots, the paper's as open diamonds.
+
+    Parameters
+    ----------
+    rows : list of dict
+        One task's settings, of `tnesi.experiments.summary.summarise`.
+    records : list of dict
+        Its runs.
+    """
+    with drawing():
+        figure, axes = new_axes(5.6, 3.6)
+        methods = list(dict.fromkeys(row["method"] for row in rows))
+        drawn: list[float] = []
+        for i, method in enumerate(methods):
+            mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["n_labels"])
+            runs = [(r["n_labels"], r["error"]) for r in records if r["method"] == method]
+            drawn += _series(axes, method, SERIES[i % len(SERIES)], mine, runs)
+        ticks = sorted({row["n_labels"] for row in rows})
+        log_x(axes, ticks)
+        axes.tick_params(axis="x", rotation=35 if _crowded(ticks) else 0)
+        log_y(axes, drawn)
+        axes.set(xlabel="labels in total", ylabel="test error %")
+        axes.legend(frameon=False, labelcolor="linecolor", loc="upper right", handlelength=1.6)
+    said = "; ".join(f"{row['method']}, {row['n_labels']:,} labels: {row['ours']['mean']:.2f} %" for row in rows)
+    caption = "Mean and standard error of the runs; faint dots are single runs. Lower is better; both axes are logarithmic."
+    if any(row["paper"] for row in rows):
+        caption += " Open diamonds: the paper."
+    return Picture(f"error-{name}", figure, f"{title}: test error by number of labels. {said}.", caption)
+
+
+def _series(axes: Axes, method: str, colour: str, rows: list[Row], runs: list[tuple[int, float]]) -> list[float]:
+    """Draw one network; return the errors that the axis must hold."""
+    jitter = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(runs)))
+    x, y = np.array(runs, float).reshape(-1, 2).T
+    axes.plot(x * jitter, y, "o", color=colour, alpha=0.3, markersize=3, markeredgewidth=0)
+    axes.errorbar(
+        [row["n_labels"] for row in rows], [row["ours"]["mean"] for row in rows], yerr=_bars(rows, "ours"), fmt="-o",
+        color=colour, linewidth=1.4, markersize=5, capsize=2, label=f"{label(method)}, ours",
+    )  # fmt: skip
+    published = [row for row in rows if row["paper"]]
+    if published:
+        axes.errorbar(
+            [row["n_labels"] for row in published], [row["paper"]["mean"] for row in published],
+            yerr=_bars(published, "paper"), fmt="--D", color=colour, linewidth=0.8, markersize=5.5,
+            markerfacecolor=PAGE, capsize=2, label=f"{label(method)}, paper",
+        )  # fmt: skip
+    return [*y.tolist(), *(row[key]["mean"] for row in rows for key in ("ours", "paper") if row[key])]
+
+
+def _bars(rows: list[Row], key: str) -> list[float]:
+    sems = [row[key]["sem"] for row in rows]
+    return [0.0 if sem is None or isnan(sem) else sem for sem in sems]
+
+
+def _crowded(ticks: list[int]) -> bool:
+    return len(ticks) > 1 and bool(np.diff(np.log10(ticks)).min() < 0.1 * np.log10(ticks[-1] / ticks[0]))

@@ -1,0 +1,115 @@
+"""Likelihood, free energy and test error while the first layer learns, by degree of truncation (the paper's Fig. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.report.figures.canvas import COLOURS, INK, Picture, drawing, log_x, log_y, new_axes, spread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = npt.NDArray[Any]
+Record = dict[str, Any]
+Curve = tuple[Array, Array]
+
+_STEPS = [colours[0] for role, colours in COLOURS.items() if role.startswith("step")]
+
+
+def likelihood_pictures(records: list[Record], truncations: Sequence[object]) -> list[Picture]:
+    """Draw what the records hold: thin lines are single seeds, thick ones their means."""
+    panels = (
+        ("log-likelihood", "iteration", "log_likelihood", "Exact log-likelihood on a sample of the training rows", False),
+        ("log-likelihood-end", "iteration", "log_likelihood", "The same, the last iterations magnified", True),
+        ("free-energy", "iteration", "free_energy", "Truncated free energy: what learning increases", False),
+        ("free-energy-end", "iteration", "free_energy", "The same, the last iterations magnified", True),
+        ("error-iterations", "iteration", "error", "Test error over the iterations", False),
+        ("error-seconds", "seconds", "error", "Test error over time", False),
+    )
+    pictures = []
+    for name, x, y, caption, end in panels:
+        curves = {c: [curve(r, x, y) for r in records if r["truncation"] == c] for c in truncations}
+        curves = {c: [one for one in ones if len(one[0])] for c, ones in curves.items()}
+        curves = {c: ones for c, ones in curves.items() if ones}
+        if curves:
+            pictures.append(_panel(name, x, y, caption, curves, end))
+    return pictures
+
+
+def curve(record: Record, x: str, y: str) -> Curve:
+    """Return the points of a record that have both values."""
+    points = [(point[x], point[y]) for point in record["curve"] if x in point and y in point]
+    found = np.array(points, float).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def mean_curve(curves: list[Curve]) -> Curve:
+    """Return the mean of curves over the points that all of them have; interrupted ones are shorter."""
+    n = min(len(x) for x, _ in curves)
+    return np.mean([x[:n] for x, _ in curves], axis=0), np.mean([y[:n] for _, y in curves], axis=0)
+
+
+def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Curve]], end: bool) -> Picture:
+    means = {c: mean_curve(ones) for c, ones in curves.items()}
+    with drawing():
+        figure, axes = new_axes()
+        colour = dict(zip(curves, _scale(len(curves)), strict=True))
+        for c, ones in curves.items():
+            for one in ones if len(ones) > 1 else []:
+                axes.plot(*one, color=colour[c], linewidth=0.6, alpha=0.45)
+            axes.plot(*means[c], color=colour[c], linewidth=1.6, marker="." if len(means[c][0]) < 12 else "")
+        if x == "seconds":
+            _log_seconds(axes, np.concatenate([m[0] for m in means.values()]))
+        else:
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        if y == "error":
+            log_y(axes, np.concatenate([one[1] for ones in curves.values() for one in ones]).tolist())
+        _frame(axes, list(means.values()), end)
+        axes.set(xlabel="seconds" if x == "seconds" else "iteration", ylabel=_UNIT[y])
+        _name_lines(axes, means, colour)
+    said = ", ".join(f"C' = {c}: {m[1][-1]:.3f}" for c, m in means.items())
+    return Picture(name, figure, f"{caption}, by number of fields C' that explain a point. At the end {said}.", caption)
+
+
+_UNIT = {"log_likelihood": "log-likelihood (nats)", "free_energy": "free energy (nats)", "error": "test error %"}
+
+
+def _scale(n: int) -> list[str]:
+    return [_STEPS[round(i * (len(_STEPS) - 1) / max(n - 1, 1))] for i in range(n)]
+
+
+def _log_seconds(axes: Axes, seconds: Array) -> None:
+    low, high = float(max(seconds.min(), 1e-3)), float(max(seconds.max(), 1e-2))
+    ticks = [step * 10.0**e for e in range(-3, 7) for step in (1, 3)]
+    log_x(axes, [tick for tick in ticks if low / 2 <= tick <= high * 2])
+
+
+def _frame(axes: Axes, means: list[Curve], end: bool) -> None:
+    """Leave out the start, far below all the rest; at the end, magnify the second half of the iterations."""
+    last = max(float(x[-1]) for x, _ in means)
+    first = last / 2 if end else min(1.0, last)
+    if axes.get_yscale() == "log" or last <= 0 or axes.get_xscale() == "log":
+        return
+    seen = np.concatenate([y[x >= first] for x, y in means])
+    room = 0.06 * max(float(np.ptp(seen)), 1e-3)
+    axes.set_ylim(seen.min() - room, seen.max() + room)
+    axes.set_xlim(first if end else 0, last)
+
+
+def _name_lines(axes: Axes, means: dict[object, Curve], colour: dict[object, str]) -> None:
+    """Write C' at the right, level with the ends of the lines as far as there is room."""
+    low, high = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+    to_share = (lambda v: np.log(v / low) / np.log(high / low)) if log else (lambda v: (v - low) / (high - low))
+    ends = [float(np.clip(to_share(y[-1]), 0, 1)) for _, y in means.values()]
+    axes.annotate("C'", (1.04, 1.04), xycoords="axes fraction", color=INK, annotation_clip=False)
+    for c, at, end in zip(means, spread(ends, 0.062), ends, strict=True):
+        axes.annotate(
+            str(c), (1.0, end), (1.05, at), xycoords="axes fraction", textcoords="axes fraction", va="center",
+            color=colour[c], fontweight="bold", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour[c], "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip

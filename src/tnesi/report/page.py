@@ -1,0 +1,155 @@
+"""The report of a run folder: one page that needs nothing but itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tnesi._files import replacing
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.experiments.summary import summarise
+from tnesi.report import words
+from tnesi.report.figures.canvas import variables
+from tnesi.report.parts import Press, Section, Table
+from tnesi.report.sections import likelihood_sections, table_sections, weights_sections
+
+Row = dict[str, Any]
+
+
+def write_report(folder: RunFolder, output: Path | None = None) -> Path:
+    """Write the page, and each of its figures as a PNG in the folder's ``figures``.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of a reproduction, finished or not.
+    output : path, optional
+        The page; ``report.html`` in the folder by default.
+
+    Returns
+    -------
+    path : Path
+        Of the page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tnesi.experiments import read_protocol, reproduce
+    >>> folder = reproduce(read_protocol("digits-table", runs=1, quick=True), tempfile.mkdtemp())
+    >>> write_report(folder).name
+    'report.html'
+    """
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError("the report page needs jinja2: pip install 'tnesi[plot]'") from error
+    environment = Environment(
+        loader=PackageLoader("tnesi.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    page = environment.get_template("page.html.jinja").render(
+        **_contents(folder), light=variables(False), dark=variables(True)
+    )
+    path = folder.path / "report.html" if output is None else Path(output)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def _contents(folder: RunFolder) -> Row:
+    configuration, rows = folder.configuration, summarise(folder)
+    press = Press(folder.path / "figures")
+    kind = configuration["kind"]
+    if kind == "table":
+        summary = words.summary_of_table(configuration, folder.records, rows)
+        sections = table_sections(folder, rows, press)
+    elif kind == "likelihood":
+        summary = words.summary_of_likelihood(rows)
+        sections = likelihood_sections(folder, press)
+    else:
+        summary = words.summary_of_weights(configuration, folder.records)
+        sections = weights_sections(folder, press)
+    sections += [*_times(configuration, folder.records), _circumstances(configuration)]
+    return {
+        "title": configuration["title"],
+        "subtitle": _subtitle(configuration),
+        "banners": words.banners(configuration, folder.records),
+        "notes": configuration.get("notes", []),
+        "quick": bool(configuration.get("quick")),
+        "summary": summary,
+        "sections": sections,
+        "name": configuration["name"],
+    }
+
+
+def _subtitle(configuration: Row) -> str:
+    machine = configuration.get("machine", {})
+    of_paper = f"{configuration['reference']} of the paper, reproduced" if configuration.get("reference") else ""
+    made = f"tnesi {machine['tnesi']}, {machine['date']}" if {"tnesi", "date"} <= set(machine) else ""
+    return " · ".join(text for text in (of_paper, made) if text)
+
+
+def _times(configuration: Row, records: list[Row]) -> list[Section]:
+    """Say where the time went. The runs of a mixture share its first layer, which is counted once."""
+    spent: dict[tuple[str, str, str], dict[Any, float]] = {}
+    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
+    for i, record in enumerate(records):
+        for part, seconds in record.get("seconds", {}).items():
+            once = (record.get("seed"), seconds) if part == "first layer" else i
+            key = titles.get(record["task"], record["task"]), record.get("method", ""), part
+            spent.setdefault(key, {})[once] = seconds
+    for record in records:
+        if record.get("curve"):
+            key = titles[configuration["tasks"][0]["name"]], f"C' = {record['truncation']}", "first layer"
+            spent.setdefault(key, {})[record["run"]] = record["curve"][-1]["seconds"]
+    if not spent:
+        return []
+    cells = [
+        [task, method, part, f"{len(times):,}", f"{sum(times.values()) / len(times):,.2f}", f"{sum(times.values()):,.1f}"]
+        for (task, method, part), times in spent.items()
+    ]
+    columns = ["task", "network", "part", "times", "seconds each", "seconds in all"]
+    text = "The first layer is learned once per mixture and shared by its runs; it includes finding the fields of the test rows."
+    shared = text if "method" in records[0] else ""
+    return [Section("Time", [Table("Time by part", columns, cells, heads=3)], shared, results=False)]
+
+
+def _circumstances(configuration: Row) -> Section:
+    """Say how and on what the figures were measured."""
+    sizes, data = configuration.get("sizes", {}), configuration.get("data", {})
+    of_data = {
+        f"data: {task['title']}": f"{data.get(task['name'], '')}, {sizes[task['name']][0]:,} training rows, "
+        f"{sizes[task['name']][1]:,} test rows"
+        for task in configuration["tasks"]
+        if task["name"] in sizes
+    }
+    methods = {m["name"]: f"preset {m['preset']}" for m in configuration.get("methods", ())}
+    protocol: Row = {
+        **of_data,
+        **{f"network: {name}": preset for name, preset in methods.items()},
+        "solver": {"em": "em: truncated variational EM", "hebbian": "hebbian: the published online rule"}.get(
+            configuration.get("solver", ""), configuration.get("solver")
+        ),
+        **configuration.get("parameters", {}),
+        "rows used in training": configuration.get("train_rows"),
+        "labels per class": _listed(configuration.get("labels_per_class")),
+        "degrees of truncation C'": _listed(configuration.get("truncations")),
+        "runs of each setting": configuration.get("runs"),
+        "seeds": _listed(configuration.get("seeds")),
+    }
+    return Section(
+        "How it was measured",
+        [
+            Table("Protocol", [], _lines(protocol), words=True),
+            Table("Machine and versions", [], _lines(configuration.get("machine", {})), words=True),
+        ],
+        results=False,
+    )
+
+
+def _listed(values: list[object] | None) -> str | None:
+    return ", ".join(map(str, values)) if values else None
+
+
+def _lines(values: Row) -> list[list[str]]:
+    return [[str(key).replace("_", " "), str(value)] for key, value in values.items() if value not in (None, "")]

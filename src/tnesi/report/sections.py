@@ -1,0 +1,154 @@
+"""The sections of a report, by kind of reproduction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.model_file import ModelFileError, load, read_header
+from tnesi.report import words
+from tnesi.report.examples import sheets
+from tnesi.report.fields import plot_fields, plot_rows
+from tnesi.report.figures.canvas import Picture
+from tnesi.report.figures.comparison import bar_pictures, scatter_pictures
+from tnesi.report.figures.confusion import mean_confusion, plot_confusion, worst_pairs
+from tnesi.report.figures.errors import error_by_labels
+from tnesi.report.figures.likelihood import likelihood_pictures
+from tnesi.report.parts import Examples, Gallery, Press, Section, Shown, Table
+from tnesi.report.text import TextTable, text_tables
+
+Row = dict[str, Any]
+
+
+def table_sections(folder: RunFolder, rows: list[Row], press: Press) -> list[Section]:
+    """Return a section per task: errors, confusions, examples; before them the comparison with other methods."""
+    configuration = folder.configuration
+    sections = [_comparison(rows, press)] if configuration["name"] == "mnist-comparison" else []
+    for task, table in zip(configuration["tasks"], text_tables(folder), strict=True):
+        name, title = task["name"], task["title"]
+        mine = [row for row in rows if row["task"] == name]
+        records = [record for record in folder.records if record["task"] == name]
+        section = Section(title, [_errors(configuration, table, mine)])
+        sections.append(section)
+        if not mine:
+            continue
+        section.parts.append(Gallery("", [press.drawing(error_by_labels(name, title, mine, records))]))
+        settings = _telling_settings(mine)
+        section.parts.extend(_confusions(name, settings, records, press))
+        section.parts.append(_examples(folder, name, settings, press))
+    return sections
+
+
+def _errors(configuration: Row, table: TextTable, rows: list[Row]) -> Table:
+    columns, cells = list(table.columns), [list(row) for row in table.rows]
+    if any(row["paper"] for row in rows) and not configuration.get("quick"):
+        columns.append("ours is")
+        for row, texts in zip(rows, cells, strict=True):
+            texts.append(words.verdict(row))
+    note = "Lower is better."
+    if len(columns) > len(table.columns):
+        note += (
+            " The difference is ours minus the paper's mean in units of the joint standard error: "
+            f"within ±{words.CLEAR:g} the two are alike."
+        )
+    return Table("Test error", columns, cells, heads=2, note=note)
+
+
+def _telling_settings(rows: list[Row]) -> list[Row]:
+    """Return each method's settings with the fewest labels, a middle number, and the most."""
+    found = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method]
+        found += [mine[i] for i in sorted({0, (len(mine) - 1) // 2, len(mine) - 1})]
+    return found
+
+
+def _title(row: Row) -> str:
+    return f"{row['method']}, {row['n_labels']:,} label" + ("" if row["n_labels"] == 1 else "s")
+
+
+def _confusions(task: str, settings: list[Row], records: list[Row], press: Press) -> list[Gallery | Table]:
+    shown, pairs = [], []
+    for row in settings:
+        runs = [r for r in records if (r["method"], r["labels_per_class"]) == (row["method"], row["labels_per_class"])]
+        share, classes = mean_confusion(runs), runs[0]["classes"]
+        name = f"confusion-{task}-{row['method']}-{row['labels_per_class']}"
+        shown.append(press.drawing(plot_confusion(name, share, classes, _title(row))))
+        worst = [f"{true} → {taken} {value:.1f} %" for true, taken, value in worst_pairs(share, classes)]
+        pairs.append([_title(row), " · ".join(worst) or "none"])
+    text = (
+        "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are on "
+        "the diagonal; mistakes have a colour scale of their own, stretched so that rare ones show."
+    )
+    columns = ["network and labels", "true → taken for"]
+    worst_table = Table("Most frequent mistakes", columns, pairs, words=True)
+    return [Gallery("What is taken for what", shown, text, large=False), worst_table]
+
+
+def _examples(folder: RunFolder, task: str, settings: list[Row], press: Press) -> Examples:
+    found = []
+    for row in settings:
+        name = f"examples-{task}-{row['method']}-{row['labels_per_class']}"
+        of_setting = sheets(folder, name)
+        for sheet in of_setting:
+            titles = [f"{e.truth} → {e.predicted}  {e.margin:.2f}" for e in sheet.examples]
+            figure = plot_rows(sheet.rows, shape=sheet.shape, titles=titles)
+            press.keep(Picture(f"{name}-{sheet.kind}", figure, sheet.title))
+        if of_setting:
+            found.append((_title(row), of_setting))
+    return Examples("Examples of the test rows", found)
+
+
+def _comparison(rows: list[Row], press: Press) -> Section:
+    figure_5 = Gallery(
+        "By number of training labels",
+        [press.drawing(picture) for picture in bar_pictures(rows)],
+        "The paper's Figure 5, test error in percent. At the right: labels that a method used for choosing its "
+        "parameters, on top of those it was trained with. The networks of this family (in colour) use none beyond 10 "
+        "per class, which are among their training labels.",
+    )
+    figure_6 = Gallery(
+        "By labels seen in training, and by all labels seen",
+        [press.drawing(picture) for picture in scatter_pictures(rows)],
+        "The paper's Figure 6, with low errors at the bottom. Both axes are logarithmic.",
+    )
+    return Section("Among other methods", [figure_5, figure_6])
+
+
+def likelihood_sections(folder: RunFolder, press: Press) -> list[Section]:
+    configuration = folder.configuration
+    pictures = likelihood_pictures(folder.records, configuration["truncations"])
+    (table,) = text_tables(folder)
+    parts: list[Table | Gallery | Examples] = [Table("After the last iteration", table.columns, table.rows)]
+    if pictures:
+        text = "By C', the number of fields that explain a row. Thin lines are single seeds, thick ones their mean."
+        parts.insert(0, Gallery("", [press.drawing(picture) for picture in pictures], text))
+    return [Section("While the first layer learns", parts)]
+
+
+def weights_sections(folder: RunFolder, press: Press) -> list[Section]:
+    configuration = folder.configuration
+    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
+    sections = []
+    for record in folder.records:
+        shown, text = _fields(folder.path, record, configuration.get("n_fields", 100), press)
+        title = titles.get(record["task"], record["task"])
+        sections.append(Section(title, [Gallery("", [shown])] if shown else [], text))
+    return sections
+
+
+def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown | None, str]:
+    """Return the picture of a saved model, or why there is none."""
+    file = path / record["model"]
+    if file.resolve().parent != path.resolve():
+        return None, f"The model {record['model']} is not in the run folder: it is not shown."
+    try:
+        model, shape = load(file), read_header(file).image_shape
+    except (OSError, ModelFileError) as error:
+        return None, f"The model cannot be shown: {error}"
+    figure = plot_fields(model, shape=shape, n_fields=n_fields, n_columns=10)
+    n_components = len(getattr(model, "mixture_", model).weights_)
+    caption = f"{min(n_fields, n_components):,} of {n_components:,} fields."
+    alt = f"{caption} Each is a picture with a column of its classes beside it."
+    return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), ""

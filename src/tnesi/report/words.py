@@ -1,0 +1,149 @@
+"""What a run folder shows, in plain words computed from its records."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import isnan
+from typing import Any
+
+from tnesi.experiments.protocol import Method, Protocol, Task
+from tnesi.experiments.table import record_key, wanted_runs
+
+Row = dict[str, Any]
+
+CLEAR = 2.0
+"""A difference of more joint standard errors than this is called clear."""
+
+QUICK = (
+    "A quick look with fewer rows, fields and runs, to see that everything works: the errors cannot be compared with "
+    "the paper's."
+)
+
+
+def banners(configuration: Row, records: list[Row]) -> list[str]:
+    """Return what a reader must know before looking at any figure."""
+    found = [QUICK] if configuration.get("quick") else []
+    found += [f"{note.rstrip('.')}." for note in configuration.get("notes", ())]
+    done, wanted = progress(configuration, records)
+    if done < wanted:
+        found.append(f"Unfinished: {done:,} of {wanted:,} runs are done. The same command goes on where it stopped.")
+    return found
+
+
+def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
+    """Return how many of the protocol's runs are done, and how many there are."""
+    given = {field.name: configuration[field.name] for field in fields(Protocol) if field.name in configuration}
+    given["tasks"] = tuple(Task(**task) for task in configuration["tasks"])
+    given["methods"] = tuple(Method(**method) for method in configuration.get("methods", ()))
+    protocol = Protocol(**given)
+    done: set[Any]
+    wanted: set[Any]
+    if protocol.kind == "table":
+        done, wanted = {record_key(record) for record in records}, set(wanted_runs(protocol))
+    elif protocol.kind == "likelihood":
+        done = {(record["truncation"], record["run"]) for record in records}
+        wanted = {(c, run) for c in protocol.truncations for run in range(protocol.runs)}
+    else:
+        done, wanted = {record["task"] for record in records}, {task.name for task in protocol.tasks}
+    return len(done & wanted), len(wanted)
+
+
+def verdict(row: Row) -> str:
+    """Say how ours compares with the paper's in one setting; lower is better."""
+    if row["paper"] is None:
+        return ""
+    distance = row["distance"]
+    if isnan(distance):
+        return "▼ lower" if row["ours"]["mean"] <= row["paper"]["mean"] else "▲ higher"
+    return "≈ alike" if abs(distance) <= CLEAR else "▼ better" if distance < 0 else "▲ worse"
+
+
+def summary_of_table(configuration: Row, records: list[Row], rows: list[Row]) -> str:
+    if not rows:
+        return "No run has finished yet."
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    said = [f"{_count(len(records), 'run')} of {_and(methods)}."]
+    for task in configuration["tasks"]:
+        for method in methods:
+            mine = [row for row in rows if (row["task"], row["method"]) == (task["name"], method)]
+            if mine:
+                said.append(_result(f"{task['title']}, {method}", mine, compare=not configuration.get("quick")))
+    return " ".join(said)
+
+
+def _result(name: str, rows: list[Row], *, compare: bool) -> str:
+    published = [row for row in rows if row["paper"]]
+    if not compare or not published:
+        first, last = rows[0], rows[-1]
+        text = f"{name}: a mean test error of {first['ours']['mean']:.2f} % with {_count(first['n_labels'], 'label')}"
+        return text + (f", {last['ours']['mean']:.2f} % with {last['n_labels']:,}." if last is not first else ".")
+    low = [row for row in published if row["ours"]["mean"] <= row["paper"]["mean"]]
+    high = [row for row in published if row["ours"]["mean"] > row["paper"]["mean"]]
+    parts = []
+    if low:
+        parts.append(f"at or below the paper's error {_where(low, published)}{_clearly(low)}")
+    if high:
+        parts.append(f"above it {_where(high, published)}{_clearly(high)}")
+    return f"{name}: ours is {' and '.join(parts)}."
+
+
+def _where(rows: list[Row], every: list[Row]) -> str:
+    if len(rows) == len(every):
+        return f"for every number of labels ({_numbers(rows)})"
+    return f"with {_numbers(rows)} labels"
+
+
+def _numbers(rows: list[Row]) -> str:
+    return _and([f"{row['n_labels']:,}" for row in rows])
+
+
+def _clearly(rows: list[Row]) -> str:
+    clear = [row for row in rows if abs(row["distance"]) > CLEAR]
+    if not clear:
+        return ""
+    if len(clear) == len(rows):
+        return ", clearly"
+    return f", clearly with {_numbers(clear)}"
+
+
+def summary_of_likelihood(rows: list[Row]) -> str:
+    """Say which truncation ends with the highest likelihood, and which with the lowest error."""
+    if not rows:
+        return "No run has finished yet."
+    seeds = max(row["free_energy"]["runs"] for row in rows)
+    said = [f"{_count(len(rows), 'degree')} of truncation, {_count(seeds, 'seed')} each."]
+    seen = sorted((row for row in rows if "log_likelihood" in row), key=lambda row: -row["log_likelihood"]["mean"])
+    if seen:
+        best = seen[0]
+        said.append(
+            f"After {best['iterations']} iterations, C' = {best['truncation']} has the highest log-likelihood: "
+            f"{best['log_likelihood']['mean']:.3f} nats per row"
+        )
+        if len(seen) > 1:
+            gain = best["log_likelihood"]["mean"] - seen[1]["log_likelihood"]["mean"]
+            said[-1] += f", {gain:.3f} more than C' = {seen[1]['truncation']}, the next"
+        said[-1] += "."
+    tested = [row for row in rows if "error" in row]
+    if tested:
+        least = min(tested, key=lambda row: row["error"]["mean"])
+        said.append(f"C' = {least['truncation']} has the lowest test error, {least['error']['mean']:.2f} %.")
+    return " ".join(said)
+
+
+def summary_of_weights(configuration: Row, records: list[Row]) -> str:
+    if not records:
+        return "No run has finished yet."
+    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
+    learned = [f"{titles.get(r['task'], r['task'])} from {_count(r['n_labels'], 'label')}" for r in records]
+    return (
+        f"Fields learned of {_and(learned)}. Each picture is one field of the first layer, a random choice ordered by "
+        "class; the column beside it shows the classes that the second layer gave it, the first class at the top."
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def _and(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,0 +1,106 @@
+"""Errors are lines for people (or JSON for machines), with exit codes; help answers at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi import load
+
+TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fit", "no-such-thing", "-o", "{}/m.tnesi"), "no-such-thing"),
+        (("fit", "digits", "-o", "{}/missing/m.tnesi"), "there is no folder"),
+        (("fit", "digits", "--fields", "many", "-o", "{}/m.tnesi"), "--fields many"),
+        (("fit", "digits", "--norm", "x", "-o", "{}/m.tnesi"), "--norm x"),
+        (("fit", "digits", "--norm", "10", "-o", "{}/m.tnesi"), "norm=10 must be larger"),
+        (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "distinct rows"),
+        (("fit", "digits", "--solver", "adam", "-o", "{}/m.tnesi"), "solver='adam'"),
+        (("predict", "{}/none.tnesi", "digits", "-o", "{}/p.csv"), "none.tnesi"),
+        (("info", "{}"), "{}"),
+        (("tune", "digits", "--truncation", "a", "--labels-per-class", "4"), "--truncation a"),
+        (("reproduce", "mnist-tabel"), "choose of mnist-table"),
+        (("reproduce", "digits-table", "--seeds", "1-"), "--seeds 1-"),
+        (("reproduce", "digits-table", "--solver", "adam"), "--solver adam"),
+        (("report", "{}"), "not a run folder"),
+        (("data", "info", "mnits"), "mnist"),
+    ],
+)
+def test_errors_say_what_is_wrong(run: Callable[..., Any], words: Any, said: str, tmp_path: Path) -> None:
+    words = [word.format(tmp_path) for word in words]
+    failed = run(*words, code=1)
+    assert said.format(tmp_path) in failed.stderr.replace("\n", " ")
+    assert "Traceback" not in failed.output
+    machine = run(*words, "--json", code=1)
+    assert said.format(tmp_path) in json.loads(machine.stdout)["error"]
+    assert not list(tmp_path.glob("*.tnesi"))
+
+
+def test_a_model_of_another_kind_of_data(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((5, 3)))
+    assert "3 features" in run("predict", model, tmp_path / "x.npy", "-o", tmp_path / "p.csv", code=1).stderr
+    np.save(tmp_path / "x.npy", -np.ones((5, 64)))
+    failed = run("predict", model, tmp_path / "x.npy", "-o", tmp_path / "p.csv", code=1)
+    assert "Negative values" in failed.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_a_strange_file_is_no_model(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "m.tnesi").write_bytes(b"\x80\x04cos\nsystem\n")
+    assert "m.tnesi" in run("info", tmp_path / "m.tnesi", code=1).stderr
+
+
+def test_usage_errors_have_their_own_code(run: Callable[..., Any]) -> None:
+    run("fit", code=2)
+    run("frobnicate", code=2)
+
+
+def test_version_and_help(run: Callable[..., Any]) -> None:
+    assert run("--version").stdout.startswith("tnesi 0.")
+    for command in ("fit", "predict", "evaluate", "tune", "info", "show", "sample", "reproduce", "report", "data"):
+        assert command in run("--help").stdout
+        assert "Usage" in run(command, "--help").stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from tnesi.cli.app import app; print([m for m in ('numpy', 'sklearn') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_progress_goes_to_the_error_stream(model: Path) -> None:
+    words = [*TNESI, "evaluate", str(model), "digits", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["rows"] == 400
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_was_learned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.poisson(5, (20_000, 300)).astype(np.uint8))
+    words = [*TNESI, "fit", "x.npy", "-o", "m.tnesi", "--max-iter", "100000", "--solver", "hebbian", "--norm", "900"]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()  # progress: it is learning
+    assert "iteration" in line
+    time.sleep(1)
+    os.kill(process.pid, signal.SIGINT)
+    said, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert "interrupted" in told
+    assert "Written to" in said
+    assert load(tmp_path / "m.tnesi").n_iter_ >= 1

@@ -1,0 +1,145 @@
+"""fit, predict, evaluate, info, show, sample."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi import PoissonMixture, SimpletronClassifier, load
+from tnesi.data import few_labels, load_named
+
+PNG = b"\x89PNG"
+
+
+def test_fit_says_what_it_learned(run: Callable[..., Any], tmp_path: Path) -> None:
+    said = run("fit", "digits", "--labels-per-class", 5, "--seed", 3, "-o", tmp_path / "m.tnesi").stdout
+    for words in ("1,397 rows of 64 features", "Learned 233 fields", "10 classes", "from 50 labels", "Test error"):
+        assert words in said
+
+
+def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], tmp_path: Path) -> None:
+    told = run_json("fit", "digits", "--labels-per-class", 3, "--seed", 5, "--fields", 100, "-o", tmp_path / "m.tnesi")
+    data = load_named("digits")
+    y = few_labels(data.y, 3, np.random.default_rng(5), unlabelled=None)
+    same = SimpletronClassifier(100, random_state=5).fit(data.X, y)
+    assert data.test is not None
+    assert np.array_equal(load(tmp_path / "m.tnesi").predict_proba(data.test.X), same.predict_proba(data.test.X))
+    assert told["test"]["error"] == pytest.approx(100 * (1 - same.score(data.test.X, data.test.y)))
+    assert told["labels"] == 30
+    assert told["fields"] == 100
+
+
+def test_without_labels_only_fields_are_learned(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", digits[0])
+    said = run("fit", tmp_path / "x.npy", "-o", tmp_path / "m.tnesi", "--fields", 50).stdout
+    assert "No labels" in said
+    assert isinstance(load(tmp_path / "m.tnesi"), PoissonMixture)
+    refused = run("predict", tmp_path / "m.tnesi", tmp_path / "x.npy", "-o", tmp_path / "p.csv", code=1).stderr
+    assert "learned without labels" in refused
+    run("show", tmp_path / "m.tnesi", "-o", tmp_path / "f.png")
+
+
+def test_predictions_are_those_of_the_estimator(
+    run: Callable[..., Any], model: Path, digits: Any, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", digits[0])
+    said = run("predict", model, tmp_path / "x.npy", "-o", tmp_path / "p.csv").stdout
+    assert "1,797 rows predicted" in said
+    with (tmp_path / "p.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    t = load(model).predict_proba(digits[0])
+    assert [int(row["row"]) for row in found] == list(range(1797))
+    assert [int(row["label"]) for row in found] == t.argmax(axis=1).tolist()
+    ordered = np.sort(t, axis=1)
+    assert np.allclose([float(row["probability"]) for row in found], ordered[:, -1], atol=1e-6)
+    assert np.allclose([float(row["margin"]) for row in found], ordered[:, -1] - ordered[:, -2], atol=1e-6)
+
+
+def test_predictions_to_standard_output(run: Callable[..., Any], model: Path) -> None:
+    printed = run("predict", model, "digits", "-o", "-", "--quiet").stdout.splitlines()
+    assert printed[0] == "row,label,probability,margin"
+    assert len(printed) == 401  # the test part
+    assert len(run("predict", model, "digits", "--part", "train", "-o", "-", "-q").stdout.splitlines()) == 1398
+
+
+def test_a_table_with_names_for_classes(run: Callable[..., Any], table: Path, tmp_path: Path) -> None:
+    said = run("fit", table, "--label-column", "kind", "-o", tmp_path / "m.tnesi").stdout
+    assert "from 400 labels" in said
+    run("predict", tmp_path / "m.tnesi", table, "--label-column", "kind", "-o", tmp_path / "p.csv")
+    with (tmp_path / "p.csv").open(newline="") as file:
+        labels = {row["label"] for row in csv.DictReader(file)}
+    assert "nine, the last" in labels  # quoted, since it has a comma
+
+
+def test_columns_in_another_order_are_refused(run: Callable[..., Any], table: Path, tmp_path: Path) -> None:
+    run("fit", table, "--label-column", "kind", "-o", tmp_path / "m.tnesi")
+    with table.open(newline="") as file:
+        rows = [[*row[1:64], row[0], row[64]] for row in csv.reader(file)]
+    with (tmp_path / "moved.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    words = (
+        "predict",
+        tmp_path / "m.tnesi",
+        tmp_path / "moved.csv",
+        "--label-column",
+        "kind",
+        "-o",
+        tmp_path / "p.csv",
+    )
+    assert "another order" in run(*words, code=1).stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_evaluate(run: Callable[..., Any], run_json: Callable[..., Any], model: Path) -> None:
+    data = load_named("digits").test
+    assert data is not None
+    told = run_json("evaluate", model, "digits")
+    predicted = load(model).predict(data.X)
+    assert told["error"] == pytest.approx(100 * np.mean(predicted != data.y))
+    assert np.sum(told["confusion"]) == 400
+    assert "taken for" in run("evaluate", model, "digits").stdout
+
+
+def test_evaluate_with_labels_from_a_file(
+    run_json: Callable[..., Any], model: Path, digits: Any, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", digits[0][:20])
+    truth = load(model).predict(digits[0][:20])
+    (tmp_path / "y.csv").write_text(
+        "row,label\n" + "".join(f"{i},{k}\n" for i, k in enumerate(truth[:10])) + "10,cat\n"
+    )
+    told = run_json("evaluate", model, tmp_path / "x.npy", "--labels", tmp_path / "y.csv")
+    assert told["rows"] == 11
+    assert told["error"] == pytest.approx(100 / 11)  # the class that the model does not know
+    assert told["classes"][-1] == "cat"
+
+
+def test_info(run: Callable[..., Any], run_json: Callable[..., Any], model: Path) -> None:
+    told = run_json("info", model)
+    assert told["kind"] == "classifier"
+    assert told["classes"] == list(range(10))
+    assert told["provenance"]["data"] == "digits"
+    assert told["provenance"]["labels"] == 100
+    assert told["image_shape"] == [8, 8]
+    assert "fingerprint" in run("info", model).stdout
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_show(run: Callable[..., Any], model: Path, tmp_path: Path, ending: str) -> None:
+    run("show", model, "-o", tmp_path / f"f.{ending}", "--fields", 20)
+    assert (tmp_path / f"f.{ending}").read_bytes()[:5].strip() in (PNG, b"<?xml", b"%PDF-")
+
+
+def test_sample(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    run("sample", model, "-n", 12, "-o", tmp_path / "s.png")
+    assert (tmp_path / "s.png").read_bytes().startswith(PNG)
+    run("sample", model, "-n", 12, "--seed", 4, "-o", tmp_path / "s.npy")
+    run("sample", model, "-n", 12, "--seed", 4, "-o", tmp_path / "s.csv")
+    rows = np.load(tmp_path / "s.npy")
+    assert rows.shape == (12, 64)
+    assert np.array_equal(rows, np.loadtxt(tmp_path / "s.csv", delimiter=","))

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tnesi.data import Data, DataError, open_data
+
+
+def open_text(folder: Path, text: str | bytes, **how: Any) -> Data:
+    path = folder / "table"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return open_data(path, **how)
+
+
+def open_table(folder: Path, columns: dict[str, Any], **how: Any) -> Data:
+    pq.write_table(pa.table(columns), folder / "table")
+    return open_data(folder / "table", **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("1,2\n3,4\n", None, [[1, 2], [3, 4]]),
+        ("1;2\r\n3;4\r\n", None, [[1, 2], [3, 4]]),
+        ("1\t2\n\n3\t4", None, [[1, 2], [3, 4]]),
+        ("1e0 2.5\n3 4\n", None, [[1, 2.5], [3, 4]]),
+        ("\ufeffa,b\n1,2\n", ["a", "b"], [[1, 2]]),
+        ("\n\na,b\n1, 2\n", ["a", "b"], [[1, 2]]),
+        ('"a, or b",b\n"1",2\n', ["a, or b", "b"], [[1, 2]]),
+        ("a,a\n1,2\n", ["a", "a"], [[1, 2]]),
+        ("a,2020\n1,2\n", ["a", "2020"], [[1, 2]]),
+        ("0,1,2\n3,4,5\n", None, [[0, 1, 2], [3, 4, 5]]),
+        ("5\n6\n", None, [[5], [6]]),
+    ],
+)
+def test_csv_layouts(tmp_path: Path, text: str, names: list[str] | None, rows: list[list[float]]) -> None:
+    for content in (text.encode(), gzip.compress(text.encode())):
+        data = open_text(tmp_path, content)
+        assert data.X.tolist() == rows
+        assert data.rows.feature_names == names
+        assert data.labels is None
+
+
+def test_numbered_columns_of_pandas(tmp_path: Path, rng: np.random.Generator) -> None:
+    frame = pd.DataFrame(rng.integers(0, 9, (3, 12)))
+    np.testing.assert_array_equal(open_text(tmp_path, frame.to_csv(index=False)).X, frame)
+    data = open_text(tmp_path, frame.to_csv())
+    np.testing.assert_array_equal(data.X, frame)
+    assert "index column '' left out" in data.note
+    frame.insert(0, "label", 7)
+    np.testing.assert_array_equal(open_text(tmp_path, frame.iloc[:, :4].to_csv(index=False)).y, [7, 7, 7])
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "labels"),
+    [
+        ("a,Label\n1,x\n2,\n3,y\n", {}, ["x", None, "y"]),
+        ("a,y\n1,3\n2,4\n", {}, [3, 4]),
+        ("a,y\n1,3.0\n2,\n", {}, [3, None]),
+        ("a,y\n1,03\n2,4\n", {}, ["03", "4"]),
+        ("a,b\n1,x\n2,z\n", {"label_column": "b"}, ["x", "z"]),
+        ("5,1,2\n6,3,4\n", {"label_column": 0}, [5, 6]),
+        ("5,1,2\n6,3,4\n", {"label_column": "0"}, [5, 6]),
+        ("cat,1\ndog,2\n", {"label_column": 0}, ["cat", "dog"]),
+        ("1,cat\n2,dog\n", {"label_column": -1}, ["cat", "dog"]),
+    ],
+)
+def test_csv_labels(tmp_path: Path, text: str, how: dict[str, Any], labels: list[Any]) -> None:
+    data = open_text(tmp_path, text, **how)
+    assert data.y.tolist() == labels
+    assert data.note.startswith("labels from the column") == (not how)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,c\n1,x,z\n", r"columns 'b', 'c' are not numbers.*label_column"),
+        ("a,b\n1,2\n3,x\n", "column 'b' has 'x' where a number should be.*label_column"),
+        ("a,b\n1,2\n3,\n", r"row 1 .the first is 0. has no finite number in column 'b'"),
+        ("a,b\n1,2\nnan,1\n", "row 1 .* column 'a'"),
+        ("a,b\n1,inf\n", "row 0 .* column 'b'"),
+        ("a,b\n1,2\n1\n", "not a proper table.*Expected 2 columns"),
+        ("a,b\n1,2,3\n", "lines of 2 and of 3 cells"),
+        ("a,label,class\n1,2,3\n", "'label' and 'class' could all be labels"),
+        ("label\n1\n", "no columns but the labels"),
+        (b"a,label\n1,\xff\xfe\n", "nothing that can be read"),
+        (b"1,2\n" * 20_000 + b"\0\0", "where a number should be|not a proper table"),
+        ("a,b\n", "nothing that can be read"),
+        ("1,a,2\n", "'1' are not numbers"),
+        ("1" + ",1" * 300_000 + "\n", "too long for a table"),
+        ("1" * 9_000_000, "too long for a table"),
+        ("a,b\n1,2\n" + "1" * 9_000_000, "not a proper table"),
+        (gzip.compress(b"1,2\n" * 20_000)[:-9], "damaged|not a proper table|nothing that can be read|has"),
+    ],
+)
+def test_bad_csv_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        open_text(tmp_path, text)
+
+
+def test_unknown_label_column(tmp_path: Path) -> None:
+    for name in ("c", 2, -3):
+        with pytest.raises(DataError, match="no column .* It has 2: a, b|no column .*2 columns: a, b"):
+            open_text(tmp_path, "a,b\n1,2\n", label_column=name)
+
+
+def test_csv_that_changes_is_noticed(tmp_path: Path) -> None:
+    data = open_text(tmp_path, "1,2\n3,4\n")
+    (tmp_path / "table").write_text("1,2\n")
+    with pytest.raises(DataError, match="has 1 rows now and had 2"):
+        list(data.rows.blocks())
+    (tmp_path / "table").write_text("1,2\n3,400\n")
+    with pytest.raises(DataError, match="did not announce"):
+        list(data.rows.blocks())
+
+
+def test_smallest_exact_type(tmp_path: Path) -> None:
+    for text, dtype in (("0,255\n", "u1"), ("0,256\n", "f4"), ("0,-1\n", "f4"), ("0,0.1\n", "f8")):
+        assert open_text(tmp_path, text).X.dtype == dtype
+
+
+def test_tables_of_many_batches(tmp_path: Path, rng: np.random.Generator) -> None:
+    frame = pd.DataFrame(rng.integers(0, 10**6, (60_000, 30)), columns=[f"c{i}" for i in range(30)])
+    frame["label"] = np.arange(60_000) % 7
+    frame.to_csv(tmp_path / "a", index=False)
+    frame.to_parquet(tmp_path / "b", row_group_size=7_000)
+    assert (tmp_path / "a").stat().st_size > 2**23
+    for name in ("a", "b"):
+        data = open_data(tmp_path / name)
+        np.testing.assert_array_equal(data.X, frame.drop(columns="label"))
+        np.testing.assert_array_equal(data.y, frame["label"])
+        assert [len(block) for block in data.rows.blocks(25_000)] == [25_000, 25_000, 10_000]
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    data = open_table(tmp_path, {"a": [1, 255], "b": [True, False], "label": ["x", None]})
+    assert data.X.dtype == np.uint8
+    assert (data.X.tolist(), data.y.tolist()) == ([[1, 1], [255, 0]], ["x", None])
+    assert open_table(tmp_path, {"a": [1, 256]}).X.dtype == np.int64
+    decimals = pa.array([1, 2], pa.decimal128(5, 1))
+    assert open_table(tmp_path, {"a": decimals, "b": pa.array([1, 2], pa.float32())}).X.tolist() == [[1, 1], [2, 2]]
+    categories = pa.array(["x", "z"]).dictionary_encode()
+    assert open_table(tmp_path, {"a": [1, 2], "b": categories}, label_column="b").y.tolist() == ["x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1], "b": ["x"], "c": [b"z"]}, r"columns 'b', 'c' are not numbers.*label_column"),
+        ({"a": [1, None]}, "row 1 .* column 'a'"),
+        ({"a": [True, None]}, "row 1 .* column 'a'"),
+        ({"a": [1.5, float("nan")]}, "row 1 .* column 'a'"),
+        ({"a": [[1, 2]]}, "not numbers"),
+        ({"a": [{"b": 1, "c": 2}]}, "nested columns"),
+        ({"a": pa.array([], pa.int64())}, "nothing to learn"),
+        ({"label": [1]}, "no columns but the labels"),
+    ],
+)
+def test_bad_parquet_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        list(open_table(tmp_path, columns).rows.blocks())
+
+
+def test_parquet_that_promises_too_much(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    pq.write_table(pa.table({"a": np.zeros(3 * 10**7, np.uint8)}), path, compression="zstd")
+    assert path.stat().st_size < 1000
+    assert open_data(path).rows.n_rows == 3 * 10**7
+    columns = {f"a{i}": np.zeros(10**7, np.uint8) for i in range(20)}
+    pq.write_table(pa.table(columns), path, compression="zstd", write_statistics=False, store_schema=False)
+    with pytest.raises(DataError, match="rows in .* bytes, which cannot be"):
+        open_data(path)

@@ -1,0 +1,75 @@
+"""Protocols and the paper's values are what the paper says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tnesi.experiments.network import build
+from tnesi.experiments.protocol import TARGETS, Method, paper_values, read_protocol
+from tnesi.experiments.statistics import Summary
+from tnesi.experiments.table import wanted_runs
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("solver", ["em", "hebbian"])
+def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str) -> None:
+    protocol = read_protocol(name, quick=quick, solver=solver)  # type: ignore[arg-type]
+    assert protocol.title
+    for method in protocol.methods:
+        network = build(protocol, method, 3)
+        network._check_parameters()
+        assert network.solver == solver
+        assert network.random_state == 3
+        assert (network.truncation is None) == (method.name == "ff+-NeSi")
+
+
+def test_the_published_parameters() -> None:
+    network = build(read_protocol("mnist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)
+    wanted = {
+        "n_components": 10_000, "truncation": 15, "norm": 900, "threshold": 0.6, "learning_rate": 0.2,
+        "label_learning_rate": 0.2, "max_iter": 500, "batch_size": 25,
+    }  # fmt: skip
+    assert {name: network.get_params()[name] for name in wanted} == wanted
+    nist = build(read_protocol("nist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)
+    assert nist.label_learning_rate == 1.0
+
+
+def test_runs_of_the_table() -> None:
+    protocol = read_protocol("mnist-table", methods=("t-NeSi",))
+    runs = wanted_runs(protocol)
+    assert len(runs) == len(set(runs)) == 100 + 5 * 10
+    seeds = [seed for *_, seed in runs]
+    assert seeds == sorted(seeds)  # a mixture is learned once and used for all of its runs
+    assert set(seeds) == set(range(10))
+    shared = read_protocol("mnist-table", methods=("t-NeSi",), seeds=(4, 7), runs=6)
+    assert {seed for *_, seed in wanted_runs(shared)} == {4, 7}
+
+
+def test_paper_values() -> None:
+    rows = {(r["method"], r["labels_per_class"]): r for r in paper_values("mnist-table")}
+    assert len(rows) == 12
+    assert rows["t-NeSi", "1"]["mean"] == "7.22"
+    for row in rows.values():
+        total = 60_000 if row["labels_per_class"] == "all" else 10 * int(row["labels_per_class"])
+        assert int(row["n_labels"]) == total
+        if row["runs"]:  # the paper's standard errors are its standard deviations over the root of the runs
+            assert float(row["std"]) / math.sqrt(int(row["runs"])) == pytest.approx(float(row["sem"]), abs=0.006)
+    assert len(paper_values("nist-table")) == 26
+    assert paper_values("") == []
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="choose of mnist-table"):
+        read_protocol("mnist-tabel")
+    with pytest.raises(ValueError, match="no network 'x'"):
+        read_protocol("mnist-table", methods=("x",))
+
+
+def test_summary() -> None:
+    ours, theirs = Summary.of([3.0, 4.0, 5.0]), Summary(3.5, 0.2, 0.6, 10)
+    assert ours.sem == pytest.approx(1 / math.sqrt(3))
+    assert ours.distance(theirs) == pytest.approx(0.5 / math.hypot(ours.sem, 0.2))
+    assert math.isnan(Summary.of([3.0]).distance(theirs))

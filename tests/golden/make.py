@@ -1,0 +1,67 @@
+"""Make the golden model files of the current format, with what they predict beside them.
+
+Run it once when a format is new, and keep the files of all earlier ones::
+
+    python tests/golden/make.py
+
+It does not replace files: every version of tnesi has to read those that are here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from tnesi import PoissonMixture, SimpletronClassifier, save
+from tnesi._model_header import FORMAT
+
+HERE = Path(__file__).parent
+
+
+def models() -> dict[str, Any]:
+    """One small model of each kind: a file stays below 50 kB."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200].astype(np.uint8), y[:200]
+    names = np.where(np.arange(200) < 100, np.array([f"digit {k}" for k in range(10)])[y], "?")
+    few = np.where(np.arange(200) < 100, y, -1)
+    rng = np.random.default_rng(0)
+    many = PoissonMixture(520, truncation=5, norm=30, max_iter=3, tol=0, random_state=0)
+    many.fit(rng.random((1600, 4)) ** 3)
+    many._search.lists = many._search.lists[:, :8].copy()  # type: ignore[union-attr]  # 64 neighbours are 133 kB
+    shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
+    weight = np.where(np.arange(200) % 2, 1.0, 0.5)
+    return {
+        "classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **shared).fit(X, names, weight),
+        "recurrent": SimpletronClassifier(
+            40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **shared
+        ).fit(X, few),
+        "mixture": PoissonMixture(30, search="exact", **shared).fit(X),
+        "neighbours": many,
+    }
+
+
+def main() -> None:
+    rng = np.random.default_rng(1)
+    for name, model in models().items():
+        path = HERE / f"v{FORMAT}-{name}.tnesi"
+        if path.exists():
+            print(f"{path.name} is there already and stays as it is")
+            continue
+        rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
+        expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
+        image_shape = (8, 8) if model.n_features_in_ == 64 else None
+        save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=name == "classifier")
+        if isinstance(model, SimpletronClassifier):
+            expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
+        else:
+            expected |= {"fields": model.predict(rows).tolist(), "scores": model.score_samples(rows).tolist()}
+        path.with_suffix(".json").write_text(json.dumps(expected) + "\n", encoding="ascii")
+        print(f"{path.name}: {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""The documentation holds: its examples run, its links lead somewhere, its references are up to date."""
+
+from __future__ import annotations
+
+import doctest
+import gzip
+import importlib.util
+import re
+import shlex
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+from tnesi.cli.app import app
+
+Array = np.ndarray[Any, Any]
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOT_RUN = ("needs a network", "installs", "takes hours")
+"""The reasons for which an example may be left out."""
+OTHERS = ("pip", "make", "cd", "export")
+"""Programs besides tnesi that examples may call; they are not run."""
+
+
+def load_generator() -> Any:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cli", "api"])
+def test_the_references_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text: str = getattr(load_generator(), f"{name}_reference")()
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == text, "run: make docs"
+    assert not re.search("[\x1b\u2500-\u257f]", text), "no colours or boxes of a terminal"
+
+
+# Links
+
+
+def slug(heading: str) -> str:
+    """Return what GitHub calls a heading in links."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def headings(page: Path) -> list[str]:
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    return [
+        slug(inner.content.replace("`", ""))
+        for token, inner in pairwise(tokens)
+        if token.type == "heading_open"
+    ]
+
+
+def links(page: Path) -> list[str]:
+    tokens = MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8"))
+    children = [child for token in tokens for child in token.children or ()]
+    return [str(c.attrs.get("href") or c.attrs.get("src")) for c in children if c.type in ("link_open", "image")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith(("http://", "https://")):
+            continue
+        place, _, heading = link.partition("#")
+        target = page.parent / place if place else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not heading or heading in headings(target), f"{page.name}: {link}"
+
+
+# Examples
+
+
+@dataclass
+class Block:
+    """A block of code: its language, and what the comment right above it says."""
+
+    place: str
+    line: int
+    language: str
+    text: str
+    comment: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    comment = ""
+    for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+        if token.type == "fence":
+            assert token.map is not None
+            yield Block(page.name, token.map[0] + 1, token.info, token.content, comment)
+        found = re.fullmatch(r"<!-- (.*) -->\s*", token.content) if token.type == "html_block" else None
+        comment = found[1] if found else ""
+
+
+@dataclass
+class Reader:
+    """Does what a page says, block by block, as someone would who follows it."""
+
+    names: dict[str, Any]
+    printed: str = ""
+
+    def follow(self, block: Block) -> None:
+        where = f"{block.place}, line {block.line}"
+        printed, self.printed = self.printed, ""
+        if block.comment.startswith("not run: "):
+            assert block.comment.removeprefix("not run: ").startswith(NOT_RUN), f"{where}: {block.comment}"
+        elif block.language == "python":
+            exec(compile("\n" * block.line + block.text, where, "exec"), self.names)
+        elif block.language == "pycon":
+            test = doctest.DocTestParser().get_doctest(block.text, self.names, where, block.place, block.line)
+            assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0, where
+            self.names.update(test.globs)
+        elif block.language == "sh":
+            code = int(block.comment.removeprefix("exit code: ") or 0)
+            self.printed = "\n".join(self.call(line, code, where) for line in block.text.splitlines())
+        elif block.language == "text" and printed:
+            check_output(block.text, printed, where)
+
+    def call(self, line: str, code: int, where: str) -> str:
+        program, *words = shlex.split(line, comments=True) or [""]
+        if program != "tnesi":
+            assert not program or program in OTHERS, f"{where}: {line}"
+            return ""
+        assert not {"|", ">", "&&"} & set(words), f"{where}: this test is no shell"
+        if words[0] == "reproduce":
+            words += ["--runs", "1"] if "digits-table" in words else ["--runs", "1", "--quick"]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == code, f"{where}: {line}\n{result.output}\n{result.exception!r}"
+        return result.output
+
+
+def check_output(shown: str, printed: str, where: str) -> None:
+    """Each line shown is one that was printed, in that order; numbers and widths may differ."""
+    lines = iter([masked(line) for line in printed.splitlines()])
+    for line in shown.splitlines():
+        assert masked(line) in ("", "...") or masked(line) in lines, f"{where}: {line!r} is not what is printed"
+
+
+def masked(line: str) -> str:
+    return " ".join(re.sub(r"\d[\d.,]*|─+", "#", line).split())
+
+
+def square(images: Array) -> Array:
+    """Return 8 x 8 images as 28 x 28 ones."""
+    return np.pad(np.kron(images, np.ones((3, 3), np.uint8)), [(0, 0), (2, 2), (2, 2)]) * 15
+
+
+def write_idx(path: Path, array: Array) -> None:
+    head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+    path.with_name(path.name + ".gz").write_bytes(gzip.compress(head + array.astype(np.uint8).tobytes(), 1))
+
+
+@pytest.fixture(scope="module")
+def data_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small ones that are called and written as MNIST and EMNIST are."""
+    folder = tmp_path_factory.mktemp("data")
+    X, y = load_digits(return_X_y=True)
+    images = square(X.astype(np.uint8).reshape(-1, 8, 8))
+    rng = np.random.default_rng(0)
+    letters = np.maximum(images[:1300], np.roll(images[rng.permutation(1300)], 3, axis=2))
+    (folder / "mnist").mkdir()
+    (folder / "emnist").mkdir()
+    for name, place in (("mnist/train", slice(1200)), ("mnist/t10k", slice(1200, None))):
+        write_idx(folder / f"{name}-images-idx3-ubyte", images[place])
+        write_idx(folder / f"{name}-labels-idx1-ubyte", y[place])
+    name = "emnist/emnist-byclass-test"
+    write_idx(folder / f"{name}-images-idx3-ubyte", np.concatenate([images, letters]).transpose(0, 2, 1))
+    write_idx(folder / f"{name}-labels-idx1-ubyte", np.concatenate([y, 10 + np.arange(1300) % 52]))
+    return folder
+
+
+def write_files(folder: Path) -> None:
+    """Write the files that the pages speak of, as if they were a reader's own."""
+    from PIL import Image
+
+    X, y = (values[:600] for values in load_digits(return_X_y=True))
+    kinds = np.array(["cat", "dog", "owl", "fox", "hen", "ant", "bee", "cow", "elk", "rat"])[y]
+    header = ",".join(f"count{i}" for i in range(64))
+    rows = [",".join(map(str, row)) for row in X.astype(int).tolist()]
+    known = [kind if i % 5 == 0 else "" for i, kind in enumerate(kinds)]
+    labelled = [f"{row},{kind}" for row, kind in zip(rows, known, strict=True)]
+    (folder / "counts.csv").write_text("\n".join([f"{header},kind", *labelled]))
+    (folder / "new-counts.csv").write_text("\n".join([header, *rows[:50]]))
+    np.save(folder / "spectra.npy", X)
+    np.save(folder / "unlabelled.npy", X)
+    (folder / "labels.csv").write_text("\n".join(["row,label", *(f"{i},{kinds[i]}" for i in range(100))]))
+    for i in range(300):
+        places = (
+            [f"photos/{kinds[i]}"] if i < 100 else ["photos"] if i < 200 else ["new-photos", f"more-photos/{kinds[i]}"]
+        )
+        for place in places:
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(folder / place / f"{i:03}.png")
+
+
+def known_names(page: Path) -> dict[str, Any]:
+    """Return the names that a page takes for granted: the data at the top of the README."""
+    if page.name != "README.md":
+        return {}
+    X, y = load_digits(return_X_y=True)
+    return {"X": X, "y": y.copy(), "unknown": np.arange(len(y)) >= 100, "X_new": X[:5]}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "api.md"], ids=lambda page: page.name)
+def test_examples_run(page: Path, data_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the page and in one folder; those of api.md are docstrings, which are tested where they are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TNESI_DATA", str(data_sets))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    write_files(tmp_path)
+    reader = Reader(known_names(page))
+    for block in blocks(page):
+        reader.follow(block)

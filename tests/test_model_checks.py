@@ -1,0 +1,151 @@
+"""Each thing that can be wrong in a model file is told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi.model_file import ModelFileError, read_header
+
+Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    rows, names = rng.random((24, 6)), np.array(["a", "b", "c", "-1"])[[0, 1, 2] * 4 + [-1] * 12]
+    clf = SimpletronClassifier(8, truncation=3, norm=20, max_iter=2, tol=0, label_max_iter=2, random_state=0)
+    path = tmp_path_factory.mktemp("sound") / "model.tnesi"
+    save(clf.fit(rows, names, sample_weight=rng.random(24) + 0.1), path, image_shape=(2, 3))
+    return path
+
+
+def damaged(sound: Path, folder: Path, damage: Damage) -> Path:
+    with safe_open(sound, framework="np") as file:
+        header = json.loads(file.metadata()["tnesi"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    damage(header, arrays)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_file(arrays, folder / "damaged.tnesi", metadata={"tnesi": json.dumps(header)})
+    return folder / "damaged.tnesi"
+
+
+def test_undamaged(sound: Path, tmp_path: Path) -> None:
+    assert load(damaged(sound, tmp_path, lambda header, arrays: None)).predict(np.ones((1, 6))).shape == (1,)
+
+
+HEADER: dict[str, tuple[Damage, str]] = {
+    "newer": (lambda h, a: h.update(format=2), "made by a newer tnesi"),
+    "newer, with unknown entries": (lambda h, a: h.update(format=2, x=1), "pip install --upgrade tnesi"),
+    "no format": (lambda h, a: h.pop("format"), "no format version"),
+    "format that is no number": (lambda h, a: h.update(format=True), "no format version"),
+    "lacking entry": (lambda h, a: h.pop("search"), "'search'"),
+    "unknown entry": (lambda h, a: h.update(colour="red"), "'colour'"),
+    "kind": (lambda h, a: h.update(kind="tree"), "kind in its header is not 'classifier' or 'mixture'"),
+    "classes of a mixture": (lambda h, a: h.update(kind="mixture"), "belong to classifiers"),
+    "unknown parameter": (lambda h, a: h["parameters"].update(depth=3), "does not know the parameters 'depth'"),
+    "callback": (lambda h, a: h["parameters"].update(callback="print"), "'callback'"),
+    "parameter out of range": (lambda h, a: h["parameters"].update(threshold=2), "threshold=2"),
+    "parameter of the mixture": (lambda h, a: h["mixture_parameters"].update(max_iter="1"), "max_iter='1'"),
+    "seed": (lambda h, a: h["parameters"].update(random_state=-1), "random_state=-1"),
+    "verbose": (lambda h, a: h["parameters"].update(verbose="yes"), "verbose='yes'"),
+    "list as a parameter": (lambda h, a: h["parameters"].update(unlabelled=[1]), "plain values"),
+    "norm": (lambda h, a: h.update(norm=6), "norm 6 does not fit 6 features"),
+    "infinite norm": (lambda h, a: h.update(norm={"nonfinite": "inf"}), "norm in its header"),
+    "truncation": (lambda h, a: h.update(truncation=9), "truncation 9 does not fit 8 fields"),
+    "truncation of full search": (lambda h, a: h.update(search="full"), "truncation 3 does not fit"),
+    "image shape": (lambda h, a: h.update(image_shape=[2**40, 2**40]), "image_shape"),
+    "feature names": (lambda h, a: h.update(feature_names=["a"] * 5), "5 names for 6 features"),
+    "history": (lambda h, a: h["history"][0].pop("free_energy"), "history"),
+    "deep provenance": (lambda h, a: h.update(provenance=json.loads('{"a":' * 20 + "1" + "}" * 20)), "provenance"),
+    "large integer": (lambda h, a: h.update(n_iter=2**64), "more than 64 bits"),
+    "type of classes": (lambda h, a: h.update(class_dtype="|O"), "cannot be stored"),
+    "classes of another type": (lambda h, a: h.update(class_dtype="<i8"), "classes are of type int64"),
+    "long classes": (lambda h, a: h.update(class_dtype="<U99999999"), "characters"),
+    "cut classes": (lambda h, a: h.update(classes=["aa", "b", "c"]), "two or more"),
+    "equal classes": (lambda h, a: h.update(classes=["a", "a", "c"]), "sorted and all different"),
+    "small classes": (lambda h, a: h.update(classes=[1, 2, 300], class_dtype="|u1"), "too large"),
+}
+ARRAYS: dict[str, tuple[Damage, str]] = {
+    "lacking": (lambda h, a: a.pop("class_weights"), "'class_weights'"),
+    "unknown": (lambda h, a: a.update(x=a["labels"]), "'x'"),
+    "half of the training state": (lambda h, a: a.pop("labels"), "'labels'"),
+    "row weights alone": (lambda h, a: [a.pop(n) for n in [*a] if n[0] == "a" or n == "labels"], "'row_weights'"),
+    "shape": (lambda h, a: a.update(class_weights=a["class_weights"].T), "the shape .* does not fit"),
+    "dimensions": (lambda h, a: a.update(labels=a["labels"][:, None]), "the shape .* does not fit"),
+    "empty": (lambda h, a: a.update(weights=np.zeros((0, 6), np.float32)), "the shape .* does not fit"),
+    "starts of other rows": (lambda h, a: a.update(activity_starts=a["activity_starts"][1:]), "activity_starts"),
+    "type": (lambda h, a: a.update(labels=a["labels"].astype(np.int64)), "labels is of type I64"),
+    "NaN": (lambda h, a: a["weights"].__setitem__((0, 0), np.nan), "weights are at least 1"),
+    "small weight": (lambda h, a: a["weights"].__setitem__((0, 0), 0.9), "weights are at least 1"),
+    "infinite weight": (lambda h, a: a["weights"].__setitem__((0, 0), np.inf), "sums of weights"),
+    "other weight": (lambda h, a: a["weights"].__setitem__((0, 0), 30), "sums of weights"),
+    "other norm": (lambda h, a: h.update(norm=30), "weights sum to norm"),
+    "negative class weight": (lambda h, a: a["class_weights"].__setitem__((0, 0), -1), "class_weights"),
+    "infinite class weight": (lambda h, a: a["class_weights"].__setitem__((0, 0), np.inf), "class_weights"),
+    "first start": (lambda h, a: a["activity_starts"].__setitem__(0, 1), "from the first to the last"),
+    "descending starts": (lambda h, a: a["activity_starts"].__setitem__(3, 0), "ascend"),
+    "no such field": (lambda h, a: a["activity_fields"].__setitem__(0, 8), "activity_fields"),
+    "negative field": (lambda h, a: a["activity_fields"].__setitem__(0, -1), "activity_fields"),
+    "activity": (lambda h, a: a["activity_values"].__setitem__(0, 1.5), "activities"),
+    "no such class": (lambda h, a: a["labels"].__setitem__(0, 3), "labels name classes"),
+    "class without labels": (lambda h, a: a["labels"].__setitem__(a["labels"] == 2, -1), "all classes"),
+    "row weight": (lambda h, a: a["row_weights"].__setitem__(0, 0), "row_weights"),
+}
+
+
+@pytest.mark.parametrize("name", HEADER)
+def test_header_is_checked(name: str, sound: Path, tmp_path: Path) -> None:
+    damage, message = HEADER[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(sound, tmp_path, damage))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_checked(name: str, sound: Path, tmp_path: Path) -> None:
+    damage, message = ARRAYS[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(sound, tmp_path, damage))
+
+
+def test_lists_are_checked(tmp_path: Path) -> None:
+    save(PoissonMixture(514, norm=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))), tmp_path / "m")
+    with pytest.raises(ModelFileError, match="lists name fields"):
+        load(damaged(tmp_path / "m", tmp_path, lambda h, a: a["lists"].__setitem__((0, 0), 514)))
+    with pytest.raises(ModelFileError, match="'lists'"):
+        load(damaged(tmp_path / "m", tmp_path, lambda h, a: h.update(doubtful_below=None)))
+
+
+def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path) -> None:
+    def older(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        del header["parameters"]["zero_rows"], header["mixture_parameters"]["zero_rows"]
+
+    assert load(damaged(sound, tmp_path, older)).zero_rows == "error"
+
+
+@pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 100_000, '{"a": 1, "a": 2}', "9" * 5000, "nothing", ""])
+def test_hostile_json(text: str, sound: Path, tmp_path: Path) -> None:
+    with safe_open(sound, framework="np") as file:
+        header, arrays = file.metadata()["tnesi"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    hostile = header.replace('"provenance": {}', f'"provenance": {{"a": {text}}}')
+    assert hostile != header
+    save_file(arrays, tmp_path / "hostile.tnesi", metadata={"tnesi": hostile})
+    for read in (load, read_header):
+        with pytest.raises(ModelFileError, match="damaged"):
+            read(tmp_path / "hostile.tnesi")
+
+
+def test_shapes_that_promise_more_than_the_file_holds(tmp_path: Path) -> None:
+    for shape in ([2**31, 2**31], [10**12, 784], [0, 2**60]):
+        header = json.dumps({"weights": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+        (tmp_path / "m.tnesi").write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "m.tnesi")

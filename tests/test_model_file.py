@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+import tnesi
+from tnesi import PoissonMixture, SimpletronClassifier, load, model_file, save
+from tnesi._model_header import FORMAT
+from tnesi.data.labels import few_labels
+from tnesi.model_file import ModelFileError, read_header
+
+X, Y = load_digits(return_X_y=True)
+X = X.astype(np.uint8)
+FEW = few_labels(Y, 10, np.random.default_rng(0))
+
+
+def fast(**parameters: Any) -> SimpletronClassifier:
+    defaults = {"n_components": 40, "norm": 180, "random_state": 0, "max_iter": 3, "tol": 0, "label_max_iter": 3}
+    return SimpletronClassifier(**{**defaults, **parameters})
+
+
+def again(model: Any, folder: Path, **settings: Any) -> Any:
+    save(model, folder / "model.tnesi", **settings)
+    return load(folder / "model.tnesi")
+
+
+def assert_same(a: Any, b: Any, where: str = "model") -> None:
+    """All that the two hold is equal to the last bit, private things too."""
+    assert type(a) is type(b), where
+    if isinstance(a, BaseEstimator) or is_dataclass(a):
+        assert vars(a).keys() == vars(b).keys(), where
+        for name in vars(a):
+            assert_same(getattr(a, name), getattr(b, name), f"{where}.{name}")
+    elif isinstance(a, np.ndarray):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), where
+        np.testing.assert_array_equal(a, b, err_msg=where)
+    elif isinstance(a, sparse.csr_array):
+        assert a.shape == b.shape, where
+        for part in ("data", "indices", "indptr"):
+            assert_same(getattr(a, part), getattr(b, part), f"{where}.{part}")
+    else:
+        assert repr(a) == repr(b), where
+
+
+def assert_computes_the_same(a: Any, b: Any) -> None:
+    mixture_a, mixture_b = (getattr(model, "mixture_", model) for model in (a, b))
+    for method in ("transform", "score_samples", "predict"):
+        assert_same(getattr(mixture_a, method)(X[:300]), getattr(mixture_b, method)(X[:300]), method)
+    for drawn_a, drawn_b in zip(mixture_a.sample(5), mixture_b.sample(5), strict=True):
+        assert_same(drawn_a, drawn_b, "sample")
+    if isinstance(a, SimpletronClassifier):
+        assert_same(a.predict_proba(X[:300]), b.predict_proba(X[:300]), "predict_proba")
+        assert_same(a.predict(X[:300]), b.predict(X[:300]), "predict")
+
+
+LETTERS = np.array([*"abcdefghij", "nobody knows"])
+KINDS: dict[str, Any] = {
+    "defaults": lambda: fast().fit(X, FEW),
+    "many fields": lambda: fast(n_components=600, truncation=8).fit(X, FEW),
+    "many fields, exact search": lambda: fast(n_components=600, search="exact").fit(X, FEW),
+    "many fields, not truncated": lambda: fast(n_components=520, truncation=None).fit(X[:700], FEW[:700]),
+    "many fields, hebbian": lambda: fast(n_components=520, solver="hebbian", max_iter=1).fit(X[:700], FEW[:700]),
+    "hebbian": lambda: fast(solver="hebbian").fit(X, FEW),
+    "recurrent": lambda: fast(recurrent=True).fit(X, FEW),
+    "recurrent hebbian": lambda: fast(recurrent=True, solver="hebbian").fit(X, FEW),
+    "strings": lambda: fast(unlabelled="nobody knows").fit(X, LETTERS[FEW]),
+    "floats": lambda: fast(unlabelled=float("nan")).fit(X, np.where(FEW < 0, np.nan, FEW)),
+    "small integers": lambda: fast(unlabelled=None).fit(X, FEW.astype(np.int8)),
+    "truth": lambda: fast().fit(X, Y > 4),
+    "weights": lambda: fast().fit(X, FEW, sample_weight=np.arange(len(X)) % 3),
+    "feature names": lambda: fast().fit(pd.DataFrame(X, columns=[f"pixel{i}ü" for i in range(64)]), FEW),
+    "settings changed": lambda: fast().fit(X, FEW).set_params(search="exact", recurrent=True, n_components=7),
+    "NumPy parameters": lambda: fast(n_components=np.int64(30), tol=np.inf, verbose=False).fit(X, FEW),
+    "mixture": lambda: PoissonMixture(50, random_state=3).fit(X),
+    "mixture of many": lambda: PoissonMixture(600, norm=200, random_state=3, max_iter=3, tol=0).fit(X),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SimpletronClassifier:
+    return fast().fit(X, FEW)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:X has feature names", "ignore:X does not have valid feature names")
+def test_round_trip_is_exact(kind: str, tmp_path: Path) -> None:
+    model = KINDS[kind]()
+    loaded = again(model, tmp_path)
+    if kind == "NumPy parameters":  # as Python's numbers, which are equal
+        model.n_components = model.mixture_.n_components = 30
+    assert_same(model, loaded)
+    assert_computes_the_same(model, loaded)
+    assert_same(model, pickle.loads(pickle.dumps(loaded)))
+
+
+@pytest.mark.parametrize("kind", ["defaults", "hebbian", "weights", "strings"])
+def test_new_labels_on_a_loaded_model(kind: str, tmp_path: Path) -> None:
+    model = KINDS[kind]()
+    loaded = again(model, tmp_path)
+    other = few_labels(Y, 4, np.random.default_rng(7))[: model._label.size]
+    np.testing.assert_array_equal(model.transduction_, loaded.transduction_)
+    assert_same(model.fit_labels(other), loaded.fit_labels(other))
+
+
+def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) -> None:
+    small = again(fitted, tmp_path, training=False)
+    assert_computes_the_same(fitted, small)
+    with pytest.raises(ValueError, match="training=True"):
+        small.fit_labels(FEW)
+    assert not {"activities_", "transduction_", "label_distributions_"} & vars(small).keys()
+    assert_same(again(small, tmp_path), small)
+    assert_same(small.fit(X, FEW).predict(X), fitted.predict(X))
+
+
+@given(
+    n_components=st.integers(1, 30) | st.just("auto"),
+    truncation=st.none() | st.integers(1, 30),
+    norm=st.just("auto") | st.floats(13, 200),
+    solver=st.sampled_from(["em", "hebbian"]),
+    search=st.sampled_from(["exact", "neighbours"]),
+    tol=st.floats(0, allow_nan=False),
+    batch_size=st.integers(1, 2**40),
+    learning_rate=st.floats(1e-300, 1e300),
+    zero_rows=st.sampled_from(["error", "uniform"]),
+    self_labelling=st.booleans(),
+    recurrent=st.booleans(),
+    threshold=st.floats(0, 1),
+    unlabelled=st.none() | st.text() | st.floats() | st.integers(-(2**63), -1),
+    random_state=st.integers(0, 2**32 - 1),
+    n_threads=st.none() | st.integers(1, 4),
+    weighted=st.booleans(),
+    names=st.lists(st.text(st.characters(codec=None), max_size=9), min_size=3, max_size=3, unique=True),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_round_trip_over_parameters(
+    tmp_path_factory: pytest.TempPathFactory, weighted: bool, names: list[str], **parameters: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    rows, weight = rng.random((40, 12)), rng.random(40) if weighted else None
+    if isinstance(parameters["n_components"], int) and isinstance(parameters["truncation"], int):
+        parameters["truncation"] = min(parameters["truncation"], parameters["n_components"])
+    y = pd.Series(np.array([*(names * 4), *[None] * 28], dtype=object))
+    model = SimpletronClassifier(max_iter=2, label_max_iter=2, **parameters)
+    try:
+        model.fit(rows, y, sample_weight=weight)
+    except ValueError:  # such as the marker being one of the names
+        reject()
+    path = tmp_path_factory.mktemp("models") / "model.tnesi"
+    save(model, path)
+    assert_same(model, load(path))
+    assert_same(model.predict_proba(rows), load(path).predict_proba(rows))
+
+
+def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
+    provenance = {"data": "digits", "fingerprint": "ab12", "seed": np.int64(3), "note": "ü", "scores": [0.5, np.nan]}
+    save(fitted, tmp_path / "model.tnesi", provenance=provenance, image_shape=(8, 8))
+    header = read_header(tmp_path / "model.tnesi")
+    assert (header.format, header.kind, header.classes, header.image_shape) == (1, "classifier", [*range(10)], (8, 8))
+    assert header.shapes["weights"] == (40, 64)
+    assert header.parameters == {k: v for k, v in fitted.get_params().items() if k != "callback"}
+    assert repr(header.provenance) == repr(provenance | {"seed": 3, "scores": [0.5, float("nan")]})
+    assert header.versions["tnesi"] == tnesi.__version__
+    assert header.created[:2] == "20"
+    assert (header.norm, header.truncation, header.n_iter) == (180, 15, 3)
+
+
+def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: Path) -> None:
+    clf = fast(random_state=np.random.RandomState(0), callback=lambda record: None).fit(X, FEW)
+    loaded = again(clf, tmp_path)
+    assert loaded.random_state is loaded.callback is None
+    assert "random_state" in read_header(tmp_path / "model.tnesi").notes[0]
+    assert_computes_the_same(clf, loaded)
+    path = tmp_path / "none.tnesi"
+    with pytest.raises(ModelFileError, match=r"\{1, 2\} cannot be stored"):
+        save(fitted, path, provenance={"a": {1, 2}})
+    with pytest.raises(ModelFileError, match="provenance"):
+        save(fitted, path, provenance={"a": [[[[[[[[[1]]]]]]]]]})
+    with pytest.raises(ModelFileError, match="image_shape"):
+        save(fitted, path, image_shape=(7, 8))
+    with pytest.raises(ModelFileError, match="max_iter=0"):
+        save(fast().fit(X, FEW).set_params(max_iter=0), path)
+    with pytest.raises(ModelFileError, match=r"object.* cannot be stored"):
+        save(fast().fit(X, FEW).set_params(unlabelled=object()), path)
+    with pytest.raises(TypeError, match="a Pipeline cannot be saved"):
+        save(make_pipeline(fitted), path)
+    with pytest.raises(NotFittedError):
+        save(fast(), path)
+    assert not path.exists()
+
+
+def test_a_callback_may_add_to_the_history(tmp_path: Path) -> None:
+    clf = fast(callback=lambda record: record.update(error=np.float32(0.5))).fit(X, FEW)
+    assert [record["error"] for record in again(clf, tmp_path).mixture_.history_] == [0.5] * 4
+
+
+# Files appear whole or not at all
+
+
+def test_a_failed_write_loses_nothing(
+    fitted: SimpletronClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.tnesi"
+    save(fitted, path)
+    before = path.read_bytes()
+
+    def interrupted(arrays: Any, filename: Path, metadata: Any) -> None:
+        filename.write_bytes(before[:1000])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model_file, "save_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(fitted, path)
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+FULL_DISK = """
+import resource, signal, sys
+from tnesi import load, save
+model = load(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+try:
+    save(model, sys.argv[1], provenance={"second": True})
+except OSError as error:
+    assert "is there room on the disk?" in str(error), error
+    sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs limits of POSIX")
+def test_a_full_disk_loses_nothing(fitted: SimpletronClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "model.tnesi"
+    save(fitted, path)
+    before = path.read_bytes()
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+# Files that are something else
+
+
+class Dangerous:
+    def __reduce__(self) -> Any:
+        return print, ("executed",)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"x", "not a model file"),
+        (b"label,pixel\n1,2\n" * 9, "not a model file"),
+        (b"PK\3\4" + bytes(99), "not a model file"),
+        (pickle.dumps(Dangerous()), "pickle"),
+        (bytes(8) + b"{", "damaged"),
+        ((2**60).to_bytes(8, "little") + b"{}", "header has more"),
+        ((2**24).to_bytes(8, "little") + b"{}", "damaged"),
+    ],
+)
+def test_other_files(content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.tnesi"
+    path.write_bytes(content)
+    for read in (load, read_header):
+        with pytest.raises(ModelFileError, match=message) as caught:
+            read(path)
+        assert str(path) in str(caught.value)
+    assert "executed" not in capsys.readouterr().out
+
+
+def test_other_things_than_files(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.tnesi")
+    with pytest.raises(ModelFileError, match="not a file"):
+        load(tmp_path)
+    save_file({"weights": np.ones((2, 2), np.float32)}, tmp_path / "other.safetensors")
+    with pytest.raises(ModelFileError, match="not a model of tnesi"):
+        load(tmp_path / "other.safetensors")
+
+
+def test_every_entry_of_the_header_is_checked() -> None:
+    from tnesi import _model_header
+
+    names = {entry.name for entry in fields(model_file.Header)}
+    assert _model_header._CHECKS.keys() | {"format", "shapes"} == names
+
+
+# Files of every format stay readable
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.tnesi"))
+
+
+def test_there_are_golden_files_of_every_format() -> None:
+    formats = {read_header(path).format for path in GOLDEN}
+    assert formats == {*range(1, FORMAT + 1)}
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_golden_files(path: Path) -> None:
+    model, expected = load(path), json.loads(path.with_suffix(".json").read_text())
+    rows = np.array(expected["rows"], dtype=np.float64)
+    if isinstance(model, SimpletronClassifier):
+        assert model.predict(rows).tolist() == expected["labels"]
+        np.testing.assert_allclose(model.predict_proba(rows), expected["probabilities"], atol=1e-5)
+    else:
+        assert model.predict(rows).tolist() == expected["fields"]
+        np.testing.assert_allclose(model.score_samples(rows), expected["scores"], atol=1e-3)

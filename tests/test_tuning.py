@@ -1,0 +1,94 @@
+"""The paper's tuning: only the given labels count, half to learn and half to compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tnesi.tuning
+from tnesi import SimpletronClassifier
+from tnesi._progress import Progress
+from tnesi.data import few_labels
+from tnesi.tuning import split_half, tune
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=60).filter(lambda codes: max(codes) >= 0), st.integers(0, 9))
+def test_split_half(codes: list[int], seed: int) -> None:
+    y = np.array(codes)
+    train, validation = split_half(y, np.random.default_rng(seed))
+    assert sorted([*train, *validation]) == np.flatnonzero(y >= 0).tolist()
+    for k in range(max(codes) + 1):
+        n_train, n_validation = (y[train] == k).sum(), (y[validation] == k).sum()
+        assert n_train - n_validation in (0, 1)
+
+
+def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = digits
+    few = few_labels(y, 6, np.random.default_rng(0))
+    fits, seen = [], []
+
+    class Counting(SimpletronClassifier):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            fits.append(self.get_params()["truncation"])
+            return super().fit(X, y, sample_weight)
+
+        def fit_labels(self, y: Any) -> Any:
+            seen.append(np.flatnonzero(y >= 0))
+            return super().fit_labels(y)
+
+    monkeypatch.setattr(tnesi.tuning, "SimpletronClassifier", Counting)
+    found = tune(X, few, truncations=[3, 9], norms=[200], thresholds=[0.5, 0.7], n_splits=3, n_components=80)
+    assert fits == [3, 9]
+    assert (found.mixtures, found.n_train, found.n_validation) == (2, 30, 30)
+    assert len(seen) == 2 * 2 * 3
+    labelled = set(np.flatnonzero(few >= 0).tolist())
+    for rows in seen:
+        assert rows.size == 30
+        assert set(rows.tolist()) <= labelled
+    assert [t.error for t in found.trials] == sorted(t.error for t in found.trials)
+    assert found.best["truncation"] in (3, 9)
+    assert set(found.likelihoods) == {(200, 3), (200, 9)}
+
+
+def test_it_finds_a_norm_that_works(digits: Any) -> None:
+    X, y = digits
+    few = few_labels(y, 10, np.random.default_rng(1))
+    found = tune(X, few, truncations=[5], norms=[70, 250], thresholds=[0.6], n_splits=4, n_components=150)
+    assert found.best["norm"] == 250  # 70 leaves 6 counts to share out among 64 pixels
+
+
+def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
+    X, y = digits
+    steps: list[float] = []
+
+    class Steps(Progress):
+        def begin(self, total: float) -> None:
+            steps.append(total)
+
+        def advance(self, amount: float = 1) -> None:
+            steps.append(amount)
+
+    found = tune(X[:400], y[:400], truncations=[4], thresholds=[0.6], n_splits=1, n_components=50, progress=Steps())
+    above = sorted(t.norm - 64 for t in found.trials)
+    assert above[1] / above[0] == pytest.approx(2)
+    assert above[2] / above[1] == pytest.approx(2)
+    assert steps == [3, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"truncations": []}, "truncations is empty"), ({"n_splits": 0}, "n_splits"), ({"norms": []}, "norms is empty")],
+)
+def test_bad_settings(digits: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tune(*digits, **changes)
+
+
+def test_one_label_per_class_cannot_be_split(digits: Any) -> None:
+    X, y = digits
+    with pytest.raises(ValueError, match="at least two labels"):
+        tune(X, few_labels(y, 1, np.random.default_rng(0)))
