@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
 import memory
 import speed
+import streaming
 from report import Row, print_table
 
-import tnesi
+from tnesi._files import replacing
 from tnesi.data import load_named
-from tnesi.engine.threads import resolve_threads
+from tnesi.experiments.machine import machine
 
 MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "iteration": speed.iteration,
@@ -38,20 +34,12 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "labels": speed.labels,
     "predict": speed.predict,
     "memory": memory.memory,
+    "streaming": streaming.streaming,
     "accuracy": accuracy.accuracy,
     "norm": accuracy.norm,
     "hebbian": accuracy.hebbian,
 }
 ON_REQUEST = ("norm", "hebbian")
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def main() -> None:
@@ -62,25 +50,16 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results.json")
     options = parser.parse_args()
     options.mnist = load_named("mnist")
-    machine = {
-        "processor": processor(),
-        "threads": resolve_threads(None),
-        "date": datetime.now(UTC).date().isoformat(),
-        "tnesi": tnesi.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-    }
-    print(", ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
+    found_on = machine()
+    print(", ".join(f"{key} {value}" for key, value in found_on.items()), flush=True)
     rows: list[Row] = []
     for name in options.only or [name for name in MEASURES if name not in ON_REQUEST]:
         found = MEASURES[name](options)
         print_table(found)
         rows += found
-    result: dict[str, Any] = {"machine": machine, "rows": [row._asdict() for row in rows]}
-    temporary = options.output.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=2) + "\n")
-    temporary.replace(options.output)
+    result: dict[str, Any] = {"machine": found_on, "rows": [row._asdict() for row in rows]}
+    with replacing(options.output) as temporary:
+        temporary.write_text(json.dumps(result, indent=2) + "\n")
     print(f"\nwritten to {options.output}")
 
 

@@ -72,7 +72,14 @@ def streaming(options: argparse.Namespace) -> list[Row]:
     note = f"{MANY / seconds:,.0f} rows/s with reading and writing, {MANY / min(in_memory):,.0f} in memory"
     growth = max(run["all"] for run in streamed) - few["all"]
     return [
-        Row("tnesi predict, 1,000,000 rows: speed against predict in memory", min(in_memory) / seconds, "x", 1, True, note),
+        Row(
+            "tnesi predict, 1,000,000 rows: speed against predict in memory",
+            min(in_memory) / seconds,
+            "x",
+            1,
+            True,
+            note,
+        ),
         Row("its peak memory, all told", max(run["all"] for run in streamed), "MB"),
         Row("growth of its memory from 100,000 to 1,000,000 rows", growth, "MB", 50),
     ]

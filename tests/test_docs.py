@@ -59,11 +59,7 @@ def slug(heading: str) -> str:
 
 def headings(page: Path) -> list[str]:
     tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
-    return [
-        slug(inner.content.replace("`", ""))
-        for token, inner in pairwise(tokens)
-        if token.type == "heading_open"
-    ]
+    return [slug(inner.content.replace("`", "")) for token, inner in pairwise(tokens) if token.type == "heading_open"]
 
 
 def links(page: Path) -> list[str]:
@@ -88,21 +84,23 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @dataclass
 class Block:
-    """A block of code: its language, and what the comment right above it says."""
+    """A block of code: its language, and what is right above it: a comment, or another block."""
 
     place: str
     line: int
     language: str
     text: str
     comment: str
+    follows: bool
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    comment = ""
+    comment, above = "", ""
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         if token.type == "fence":
             assert token.map is not None
-            yield Block(page.name, token.map[0] + 1, token.info, token.content, comment)
+            yield Block(page.name, token.map[0] + 1, token.info, token.content, comment, above == "fence")
+        above = token.type
         found = re.fullmatch(r"<!-- (.*) -->\s*", token.content) if token.type == "html_block" else None
         comment = found[1] if found else ""
 
@@ -116,7 +114,7 @@ class Reader:
 
     def follow(self, block: Block) -> None:
         where = f"{block.place}, line {block.line}"
-        printed, self.printed = self.printed, ""
+        printed, self.printed = self.printed if block.follows else "", ""
         if block.comment.startswith("not run: "):
             assert block.comment.removeprefix("not run: ").startswith(NOT_RUN), f"{where}: {block.comment}"
         elif block.language == "python":
@@ -155,11 +153,6 @@ def masked(line: str) -> str:
     return " ".join(re.sub(r"\d[\d.,]*|─+", "#", line).split())
 
 
-def square(images: Array) -> Array:
-    """Return 8 x 8 images as 28 x 28 ones."""
-    return np.pad(np.kron(images, np.ones((3, 3), np.uint8)), [(0, 0), (2, 2), (2, 2)]) * 15
-
-
 def write_idx(path: Path, array: Array) -> None:
     head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
     path.with_name(path.name + ".gz").write_bytes(gzip.compress(head + array.astype(np.uint8).tobytes(), 1))
@@ -170,9 +163,9 @@ def data_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small ones that are called and written as MNIST and EMNIST are."""
     folder = tmp_path_factory.mktemp("data")
     X, y = load_digits(return_X_y=True)
-    images = square(X.astype(np.uint8).reshape(-1, 8, 8))
+    images = X.astype(np.uint8).reshape(-1, 8, 8)
     rng = np.random.default_rng(0)
-    letters = np.maximum(images[:1300], np.roll(images[rng.permutation(1300)], 3, axis=2))
+    letters = np.maximum(images[:1300], np.roll(images[rng.permutation(1300)], 1, axis=2))
     (folder / "mnist").mkdir()
     (folder / "emnist").mkdir()
     for name, place in (("mnist/train", slice(1200)), ("mnist/t10k", slice(1200, None))):

@@ -61,7 +61,7 @@ def test_one_clear_warning_without_native_kernels() -> None:
 
 
 def test_a_wrong_choice_of_kernels_is_refused() -> None:
-    assert "use 'native' or 'reference'" in run("import tnesi", TNESI_KERNELS="fortran").stderr
+    assert "use 'native' or 'reference'" in run("import tnesi.kernels", TNESI_KERNELS="fortran").stderr
 
 
 def test_versions_agree() -> None:

@@ -90,7 +90,7 @@ def test_csv_labels(tmp_path: Path, text: str, how: dict[str, Any], labels: list
         ("a,b\n1,2,3\n", "lines of 2 and of 3 cells"),
         ("a,label,class\n1,2,3\n", "'label' and 'class' could all be labels"),
         ("label\n1\n", "no columns but the labels"),
-        (b"a,label\n1,\xff\xfe\n", "nothing that can be read"),
+        ("a,label\n1,M\xfcller\n".encode("latin-1"), "not text in UTF-8"),
         (b"1,2\n" * 20_000 + b"\0\0", "where a number should be|not a proper table"),
         ("a,b\n", "nothing that can be read"),
         ("1,a,2\n", "'1' are not numbers"),
@@ -107,7 +107,7 @@ def test_bad_csv_is_refused(tmp_path: Path, text: str | bytes, message: str) -> 
 
 def test_unknown_label_column(tmp_path: Path) -> None:
     for name in ("c", 2, -3):
-        with pytest.raises(DataError, match="no column .* It has 2: a, b|no column .*2 columns: a, b"):
+        with pytest.raises(DataError, match=r"no column .*2 columns: a, b"):
             open_text(tmp_path, "a,b\n1,2\n", label_column=name)
 
 
@@ -168,12 +168,24 @@ def test_bad_parquet_is_refused(tmp_path: Path, columns: dict[str, Any], message
         list(open_table(tmp_path, columns).rows.blocks())
 
 
-def test_parquet_that_promises_too_much(tmp_path: Path) -> None:
+def varint(number: int) -> bytes:
+    """Return how Thrift writes a number."""
+    number, out = 2 * number, b""
+    while number > 127:
+        out += bytes([number % 128 + 128])
+        number //= 128
+    return out + bytes([number])
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "message"), [(10**12, "promises 1000000000000 rows in .* which cannot be"), (30_000, "rows now|damaged")]
+)
+def test_parquet_with_forged_rows(tmp_path: Path, n_rows: int, message: str) -> None:
     path = tmp_path / "table"
-    pq.write_table(pa.table({"a": np.zeros(3 * 10**7, np.uint8)}), path, compression="zstd")
-    assert path.stat().st_size < 1000
-    assert open_data(path).rows.n_rows == 3 * 10**7
-    columns = {f"a{i}": np.zeros(10**7, np.uint8) for i in range(20)}
-    pq.write_table(pa.table(columns), path, compression="zstd", write_statistics=False, store_schema=False)
-    with pytest.raises(DataError, match="rows in .* bytes, which cannot be"):
-        open_data(path)
+    pq.write_table(pa.table({"a": np.arange(12_345, dtype=np.int16)}), path)
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - length : -8].replace(varint(12_345), varint(n_rows))
+    path.write_bytes(content[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(DataError, match=message):
+        list(open_data(path).rows.blocks())

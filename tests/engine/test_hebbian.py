@@ -45,3 +45,10 @@ def test_score_is_the_log_likelihood(digits: tuple[np.ndarray, np.ndarray]) -> N
         constant = gammaln(y + 1).sum(axis=1)
         expected = logsumexp(y @ np.log(w).T - w.sum(axis=1), axis=1) - constant - np.log(60)
         np.testing.assert_allclose(mixture.score_samples(X), expected, atol=2e-3)
+
+
+def test_free_energy_is_finite_where_fields_are_far_from_the_norm(rng: np.random.Generator) -> None:
+    X = rng.random((40, 12))
+    mixture = PoissonMixture(8, norm=1142, solver="hebbian", max_iter=3, tol=0, random_state=0).fit(X)
+    assert np.all(np.isfinite([record["free_energy"] for record in mixture.history_]))
+    assert np.all(np.isfinite(mixture.score_samples(X)))

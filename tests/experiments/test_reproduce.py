@@ -11,7 +11,7 @@ import pytest
 
 from tnesi import SimpletronClassifier, load
 from tnesi._progress import Progress
-from tnesi.data import few_labels, load_named
+from tnesi.data import Data, few_labels, load_named
 from tnesi.experiments import Protocol, RunFolder, read_protocol, reproduce
 from tnesi.experiments.protocol import Task
 from tnesi.experiments.summary import summarise
@@ -140,7 +140,7 @@ def test_weights_are_kept_as_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nist_letters_by_emnist(emnist: None, tmp_path: Path) -> None:
+def test_nist_letters_by_emnist(emnist_letters: Data, tmp_path: Path) -> None:
     protocol = read_protocol("nist-table", quick=True, runs=1)
     protocol = replace(protocol, tasks=protocol.tasks[1:], labels_per_class=(10, "all"), train_rows=6000)
     folder = reproduce(protocol, tmp_path)
@@ -154,9 +154,8 @@ def test_nist_letters_by_emnist(emnist: None, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_published_rule(tmp_path: Path) -> None:
-    protocol = replace(
-        read_protocol("digits-table", solver="hebbian", quick=True, runs=1), labels_per_class=(20, "all")
-    )
-    protocol = replace(protocol, parameters={**SMALL, "max_iter": 30, "learning_rate": 1.0, "label_learning_rate": 1.0})
+    faster = {"max_iter": 30, "learning_rate": 1.0, "label_learning_rate": 1.0}
+    protocol = read_protocol("digits-table", solver="hebbian", quick=True, runs=1)
+    protocol = replace(protocol, labels_per_class=(20, "all"), parameters={**SMALL, **faster})
     errors = [record["error"] for record in reproduce(protocol, tmp_path).records]
     assert all(error < 15 for error in errors)

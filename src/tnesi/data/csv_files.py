@@ -26,7 +26,8 @@ from tnesi.data.tables import MOST_COLUMNS, Columns, TableSource, to_rows
 
 Array = npt.NDArray[Any]
 
-_BLOCK_BYTES = 2**23
+_LONGEST_LINE = 2**23
+_BLOCK_BYTES = 2**20  # are read at a time, unless lines are long
 _LABEL_BYTES = 100  # roughly what a label takes while the labels are read
 
 
@@ -38,6 +39,7 @@ class _Layout:
     skip_lines: int
     names: list[str] | None
     first_row: list[str]
+    block_bytes: int
 
 
 class CsvSource(TableSource):
@@ -92,7 +94,7 @@ class CsvSource(TableSource):
                     arrow_csv.ReadOptions(
                         column_names=[str(i) for i in range(len(self._layout.first_row))],
                         skip_rows=self._layout.skip_lines,
-                        block_size=_BLOCK_BYTES,
+                        block_size=self._layout.block_bytes,
                     ),
                     arrow_csv.ParseOptions(delimiter=self._layout.delimiter),
                     arrow_csv.ConvertOptions(
@@ -141,7 +143,7 @@ def find_delimiter(line: str) -> str:
 
 def _find_layout(path: Path) -> _Layout:
     with damaged(path), open_plain(path) as file:
-        head = file.read(_BLOCK_BYTES)
+        head = file.read(_LONGEST_LINE)
     lines = io.StringIO(decode(head, path), newline=None)
     blank, first = 0, ""
     for line in lines:
@@ -152,7 +154,7 @@ def _find_layout(path: Path) -> _Layout:
     second = next((line.rstrip("\n") for line in lines if line.strip()), "")
     if not first.strip():
         raise DataError(f"{path} is empty: there is nothing to learn from")
-    if max(map(first.count, ",;\t ")) > MOST_COLUMNS or (len(head) == _BLOCK_BYTES and not second):
+    if max(map(first.count, ",;\t ")) > MOST_COLUMNS or (len(head) == _LONGEST_LINE and not second):
         raise DataError(f"{path} has lines that are too long for a table: use .npy or a sparse matrix")
     with damaged(path):
         delimiter = find_delimiter(first)
@@ -163,9 +165,10 @@ def _find_layout(path: Path) -> _Layout:
         raise unknown_content(path)
     if below and len(below) != len(top):
         raise DataError(f"{path} has lines of {len(top)} and of {len(below)} cells: correct it or save it again")
+    block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE
     if _is_header(top, below):
-        return _Layout(delimiter, blank + 1, [name.strip() for name in top], below or [""] * len(top))
-    return _Layout(delimiter, blank, None, top)
+        return _Layout(delimiter, blank + 1, [name.strip() for name in top], below or [""] * len(top), block)
+    return _Layout(delimiter, blank, None, top, block)
 
 
 def _is_header(top: list[str], below: list[str]) -> bool:

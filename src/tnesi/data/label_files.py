@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tnesi.data.arrays import map_npy
 from tnesi.data.column_names import LABEL_NAMES, find_label_column
-from tnesi.data.csv_files import find_delimiter
+from tnesi.data.csv_files import find_delimiter, is_number
 from tnesi.data.idx import read_idx
 from tnesi.data.label_values import parse_labels, tidy_labels
 from tnesi.data.npz import array_names, read_array
@@ -81,7 +81,7 @@ def _read_text(path: Path, n_rows: int) -> Array:
         return _one_a_line([row[0].strip() if row else "" for row in table], n_rows, path)
     table = [row for row in table if row]
     row_column, label_column = 0, 1
-    if not table[0][0].strip().isdecimal():
+    if not is_number(table[0][0]):
         names = [name.strip().lower() for name in table.pop(0)]
         row_column = next((i for i, name in enumerate(names) if name in _ROW_NAMES), 0)
         label_column = next((i for i, name in enumerate(names) if name in LABEL_NAMES), 1 if row_column == 0 else 0)

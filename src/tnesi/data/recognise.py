@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -59,21 +60,16 @@ def _kind(head: bytes) -> Kind | None:
     netpbm = head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace()
     if head.startswith(_IMAGES) or netpbm or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "images"
-    try:
-        text = decode(head, "")
-    except DataError:
-        return None
-    return "text" if text.strip() and all(c.isprintable() or c.isspace() for c in text) else None
+    # below the tab there are no characters; which encoding it is matters to the reader
+    return "text" if head.strip() and min(head) >= ord("\t") else None
 
 
 def decode(head: bytes, where: str | Path) -> str:
     """Decode the beginning of a text file, which may end within a character."""
-    for cut in range(4):
-        try:
-            return head[: len(head) - cut].decode("utf-8-sig")
-        except UnicodeDecodeError:
-            continue
-    raise DataError(f"{where} is not text in UTF-8: save it in that encoding")
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where} is not text in UTF-8: save it in that encoding") from error
 
 
 def is_gzip(path: Path) -> bool:

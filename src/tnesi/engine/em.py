@@ -45,8 +45,9 @@ def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Ar
 
     After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
     """
-    excess = fields.w_sum[activities.ids].astype(np.float64) - norm
-    out: Array = activities.log_sum + np.log((activities.s * np.exp(-excess)).sum(axis=1))
+    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - norm, np.inf)
+    least = excess.min(axis=1, keepdims=True)
+    out: Array = activities.log_sum - least[:, 0] + np.log((activities.s * np.exp(least - excess)).sum(axis=1))
     return out
 
 

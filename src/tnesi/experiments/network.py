@@ -22,7 +22,6 @@ Array = npt.NDArray[Any]
 
 _KEEP_FROM = 60.0
 """A mixture that took more seconds than this is kept in a file until all of its runs are done."""
-_PUBLISHED_ITERATIONS_WITH_ONE_LABEL = 2000
 _OURS = ("solver", "max_iter", "tol", "label_learning_rate")
 
 
@@ -82,15 +81,18 @@ class Network:
             return None
         return found if isinstance(found, SimpletronClassifier) else None
 
-    def learn(self, labels: Labels, seed: int) -> int:
-        """Learn the second layer from so many labels per class, drawn with `seed`; return how many there are."""
+    def learn(self, labels: Labels, seed: int, max_iter: int | None = None) -> int:
+        """Learn the second layer from so many labels per class, drawn with `seed`; return how many there are.
+
+        `max_iter` is the number of passes of the published rule, where it differs from the first layer's.
+        """
         classifier = self.classifier
         y = self.y if labels == "all" else few_labels(self.y, labels, np.random.default_rng(seed), unlabelled=None)
-        if classifier.solver == "hebbian" and labels == 1:
-            classifier.set_params(max_iter=max(classifier.max_iter, _PUBLISHED_ITERATIONS_WITH_ONE_LABEL))
-        classifier.set_params(random_state=seed % 2**32)
+        usual = classifier.max_iter
+        classifier.set_params(random_state=seed, max_iter=max_iter or usual)
         with ctrl_c_stops():
             classifier.fit_labels(y)
+        classifier.set_params(max_iter=usual)
         return self.y.size if labels == "all" else int(sum(label is not None for label in y.tolist()))
 
     def test_posterior(self) -> Array:

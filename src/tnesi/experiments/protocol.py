@@ -46,7 +46,8 @@ class Protocol:
     Attributes
     ----------
     runs : int
-        Runs of each setting; `one_label_factor` times as many with one label per class.
+        Runs of each setting; `one_label_factor` times as many with one label per class, which the published rule
+        learns in `one_label_iterations`.
     paper : str
         The paper's values beside which ours are put: a file of this package.
     parameters : dict
@@ -68,6 +69,7 @@ class Protocol:
     same_runs_as: str = ""
     labels_per_class: tuple[Labels, ...] = ()
     one_label_factor: int = 1
+    one_label_iterations: int | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     hebbian: dict[str, Any] = field(default_factory=dict)
     train_rows: int | None = None
@@ -152,9 +154,9 @@ def read_protocol(
 
 
 def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    parameters = {**given.get("parameters", {}), **changes.get("parameters", {})}
+    tables = {key: {**given.get(key, {}), **changes.get(key, {})} for key in ("parameters", "hebbian")}
     methods = [{**m, "runs": None} for m in given.get("methods", ())]
-    return {**given, **changes, "parameters": parameters, "methods": methods}
+    return {**given, **changes, **tables, "methods": methods}
 
 
 def paper_values(name: str) -> list[dict[str, str]]:

@@ -76,7 +76,7 @@ def _runs_of_seed(
     for labels, run in runs:
         progress.tell(f"{name}: {labels} labels per class, run {run + 1}")
         began = time.perf_counter()
-        n_labels = network.learn(labels, label_seed(seed, run))
+        n_labels = network.learn(labels, label_seed(seed, run), protocol.one_label_iterations if labels == 1 else None)
         learned = time.perf_counter()
         t = network.test_posterior()
         result = _result(network, data, t)

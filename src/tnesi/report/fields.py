@@ -153,9 +153,7 @@ class _Sheet:
     def _picture(self, x: float, y: float, width: float, values: Array, edge: str, **options: Any) -> None:
         from matplotlib.patches import Rectangle
 
-        self._axes.imshow(
-            values, extent=(x, x + width, y + 1, y), aspect="auto", interpolation="nearest", **options
-        )
+        self._axes.imshow(values, extent=(x, x + width, y + 1, y), aspect="auto", interpolation="nearest", **options)
         self._axes.add_patch(Rectangle((x, y), width, 1, fill=False, edgecolor=edge, linewidth=0.5))
 
     def _tile(self, i: int, row: Array, image: Shape | None) -> None:

@@ -91,26 +91,34 @@ def _subtitle(configuration: Row) -> str:
 
 def _times(configuration: Row, records: list[Row]) -> list[Section]:
     """Say where the time went. The runs of a mixture share its first layer, which is counted once."""
+    network = next((method["name"] for method in configuration.get("methods", ())), "")
     spent: dict[tuple[str, str, str], dict[Any, float]] = {}
-    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
     for i, record in enumerate(records):
         for part, seconds in record.get("seconds", {}).items():
             once = (record.get("seed"), seconds) if part == "first layer" else i
-            key = titles.get(record["task"], record["task"]), record.get("method", ""), part
+            key = words.title_of(configuration, record["task"]), record.get("method", network), part
             spent.setdefault(key, {})[once] = seconds
     for record in records:
         if record.get("curve"):
-            key = titles[configuration["tasks"][0]["name"]], f"C' = {record['truncation']}", "first layer"
+            key = configuration["tasks"][0]["title"], f"C' = {record['truncation']}", "first layer"
             spent.setdefault(key, {})[record["run"]] = record["curve"][-1]["seconds"]
     if not spent:
         return []
     cells = [
-        [task, method, part, f"{len(times):,}", f"{sum(times.values()) / len(times):,.2f}", f"{sum(times.values()):,.1f}"]
+        [
+            task,
+            method,
+            part,
+            f"{len(times):,}",
+            f"{sum(times.values()) / len(times):,.2f}",
+            f"{sum(times.values()):,.1f}",
+        ]
         for (task, method, part), times in spent.items()
     ]
     columns = ["task", "network", "part", "times", "seconds each", "seconds in all"]
-    text = "The first layer is learned once per mixture and shared by its runs; it includes finding the fields of the test rows."
-    shared = text if "method" in records[0] else ""
+    shared = ""
+    if any("first layer" in record.get("seconds", {}) for record in records):
+        shared = "The first layer, learned once per mixture, includes finding the fields of the test rows."
     return [Section("Time", [Table("Time by part", columns, cells, heads=3)], shared, results=False)]
 
 

@@ -14,6 +14,8 @@ from tnesi.report.figures.canvas import Picture, to_png, to_svg
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+DPI = 160
+
 
 @dataclass(frozen=True)
 class Table:
@@ -79,18 +81,18 @@ class Press:
         from markupsafe import Markup
 
         picture = picture._replace(name=self._name(picture.name))
-        self._keep(picture.name, to_png(picture.figure))
+        self._keep(picture.name, to_png(picture.figure, DPI))
         svg = Markup(to_svg(picture))  # made by ElementTree, which escapes all text
         return Shown(picture.alt, picture.caption, picture.wide, svg=svg)
 
     def photograph(self, picture: Picture) -> Shown:
         """Return a figure of pixels."""
-        png = self.keep(picture)
+        png = self.keep(picture, dpi=220)
         return Shown(picture.alt, picture.caption, picture.wide, uri=data_uri(png))
 
-    def keep(self, picture: Picture) -> bytes:
+    def keep(self, picture: Picture, dpi: int = DPI) -> bytes:
         """Keep a figure that does not stand in the page as it is."""
-        png = to_png(picture.figure)
+        png = to_png(picture.figure, dpi)
         self._keep(self._name(picture.name), png)
         return png
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tnesi.classifier import SimpletronClassifier
 from tnesi.experiments.run_folder import RunFolder
 from tnesi.model_file import ModelFileError, load, read_header
 from tnesi.report import words
@@ -19,6 +20,8 @@ from tnesi.report.parts import Examples, Gallery, Press, Section, Shown, Table
 from tnesi.report.text import TextTable, text_tables
 
 Row = dict[str, Any]
+
+FEW_RUNS = 5
 
 
 def table_sections(folder: RunFolder, rows: list[Row], press: Press) -> list[Section]:
@@ -52,6 +55,8 @@ def _errors(configuration: Row, table: TextTable, rows: list[Row]) -> Table:
             " The difference is ours minus the paper's mean in units of the joint standard error: "
             f"within ±{words.CLEAR:g} the two are alike."
         )
+        if any(row["ours"]["runs"] < FEW_RUNS for row in rows if row["paper"]):
+            note += f" Standard errors of fewer than {FEW_RUNS} runs are rough."
     return Table("Test error", columns, cells, heads=2, note=note)
 
 
@@ -75,11 +80,11 @@ def _confusions(task: str, settings: list[Row], records: list[Row], press: Press
         share, classes = mean_confusion(runs), runs[0]["classes"]
         name = f"confusion-{task}-{row['method']}-{row['labels_per_class']}"
         shown.append(press.drawing(plot_confusion(name, share, classes, _title(row))))
-        worst = [f"{true} → {taken} {value:.1f} %" for true, taken, value in worst_pairs(share, classes)]
-        pairs.append([_title(row), " · ".join(worst) or "none"])
+        worst = [f"{true} → {taken} ({value:.1f} %)" for true, taken, value in worst_pairs(share, classes)]
+        pairs.append([_title(row), ", ".join(worst) or "none"])
     text = (
-        "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are on "
-        "the diagonal; mistakes have a colour scale of their own, stretched so that rare ones show."
+        "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are "
+        "on the diagonal; mistakes have a colour scale of their own, stretched so that rare ones show."
     )
     columns = ["network and labels", "true → taken for"]
     worst_table = Table("Most frequent mistakes", columns, pairs, words=True)
@@ -129,11 +134,10 @@ def likelihood_sections(folder: RunFolder, press: Press) -> list[Section]:
 
 def weights_sections(folder: RunFolder, press: Press) -> list[Section]:
     configuration = folder.configuration
-    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
     sections = []
     for record in folder.records:
         shown, text = _fields(folder.path, record, configuration.get("n_fields", 100), press)
-        title = titles.get(record["task"], record["task"])
+        title = words.title_of(configuration, record["task"])
         sections.append(Section(title, [Gallery("", [shown])] if shown else [], text))
     return sections
 
@@ -148,7 +152,8 @@ def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown
     except (OSError, ModelFileError) as error:
         return None, f"The model cannot be shown: {error}"
     figure = plot_fields(model, shape=shape, n_fields=n_fields, n_columns=10)
-    n_components = len(getattr(model, "mixture_", model).weights_)
+    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
+    n_components = len(mixture.weights_)
     caption = f"{min(n_fields, n_components):,} of {n_components:,} fields."
     alt = f"{caption} Each is a picture with a column of its classes beside it."
     return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), ""

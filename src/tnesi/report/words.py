@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from math import isnan
+from math import inf, isnan
 from typing import Any
 
 from tnesi.experiments.protocol import Method, Protocol, Task
@@ -13,6 +13,9 @@ Row = dict[str, Any]
 
 CLEAR = 2.0
 """A difference of more joint standard errors than this is called clear."""
+
+CLOSE = 0.01
+"""Log-likelihoods that differ by less, in nats per row, are called close."""
 
 QUICK = (
     "A quick look with fewer rows, fields and runs, to see that everything works: the errors cannot be compared with "
@@ -112,17 +115,16 @@ def summary_of_likelihood(rows: list[Row]) -> str:
         return "No run has finished yet."
     seeds = max(row["free_energy"]["runs"] for row in rows)
     said = [f"{_count(len(rows), 'degree')} of truncation, {_count(seeds, 'seed')} each."]
-    seen = sorted((row for row in rows if "log_likelihood" in row), key=lambda row: -row["log_likelihood"]["mean"])
+    seen = [row for row in rows if "log_likelihood" in row]
     if seen:
-        best = seen[0]
+        best = max(seen, key=lambda row: row["log_likelihood"]["mean"])
         said.append(
             f"After {best['iterations']} iterations, C' = {best['truncation']} has the highest log-likelihood: "
             f"{best['log_likelihood']['mean']:.3f} nats per row"
         )
-        if len(seen) > 1:
-            gain = best["log_likelihood"]["mean"] - seen[1]["log_likelihood"]["mean"]
-            said[-1] += f", {gain:.3f} more than C' = {seen[1]['truncation']}, the next"
-        said[-1] += "."
+        near = [row for row in rows if row is not best and _behind(best, row) < CLOSE]
+        close = _and([str(row["truncation"]) for row in near]) if near else ""
+        said[-1] += f". C' = {close} {'is' if len(near) == 1 else 'are'} within {CLOSE} nats of it." if near else "."
     tested = [row for row in rows if "error" in row]
     if tested:
         least = min(tested, key=lambda row: row["error"]["mean"])
@@ -130,15 +132,23 @@ def summary_of_likelihood(rows: list[Row]) -> str:
     return " ".join(said)
 
 
+def _behind(best: Row, row: Row) -> float:
+    return float(best["log_likelihood"]["mean"] - row["log_likelihood"]["mean"]) if "log_likelihood" in row else inf
+
+
 def summary_of_weights(configuration: Row, records: list[Row]) -> str:
     if not records:
         return "No run has finished yet."
-    titles = {task["name"]: task["title"] for task in configuration["tasks"]}
-    learned = [f"{titles.get(r['task'], r['task'])} from {_count(r['n_labels'], 'label')}" for r in records]
+    learned = [f"{title_of(configuration, r['task'])} from {_count(r['n_labels'], 'label')}" for r in records]
     return (
         f"Fields learned of {_and(learned)}. Each picture is one field of the first layer, a random choice ordered by "
         "class; the column beside it shows the classes that the second layer gave it, the first class at the top."
     )
+
+
+def title_of(configuration: Row, task: str) -> str:
+    """Return what a task is called on the page."""
+    return next((str(known["title"]) for known in configuration["tasks"] if known["name"] == task), task)
 
 
 def _count(n: int, what: str) -> str:

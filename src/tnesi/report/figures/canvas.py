@@ -1,7 +1,7 @@
 """What all figures share: colours for light and dark pages, axes, and SVG that takes its colours from the page.
 
-A figure is drawn in the colours of the light theme. In the SVG each of them becomes a variable of the page's style sheet,
-so that one drawing serves both themes.
+A figure is drawn in the colours of the light theme. In the SVG each of them becomes a variable of the page's style
+sheet, so that one drawing serves both themes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +72,10 @@ def drawing() -> Iterator[None]:
         import matplotlib as mpl
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'tnesi[plot]'") from error
-    settings = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "tnesi", "font.size": 9}
+    settings: dict[Any, Any] = {
+        "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "tnesi", "font.size": 9,
+        "axes.formatter.useoffset": False,
+    }  # fmt: skip
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the page's fonts have more letters than matplotlib's
         yield
@@ -129,29 +132,33 @@ def label(text: object, most: int = 28) -> str:
     return short if len(short) <= most else short[: most - 1] + "\u2026"
 
 
-def spread(at: Sequence[float], gap: float) -> Array:
-    """Move positions apart, as little as need be, until neighbours are at least `gap` from one another.
+def spread(at: npt.ArrayLike, gap: float) -> Array:
+    """Move positions between 0 and 1 apart until neighbours are at least `gap` from one another, as far as they fit.
 
     Examples
     --------
-    >>> spread([1.0, 1.1, 5.0], 1.0)
-    array([0.55, 1.55, 5.  ])
+    >>> spread([0.5, 0.51, 0.9, 1.0], 0.1).round(3)
+    array([0.455, 0.555, 0.9  , 1.   ])
     """
-    order = np.argsort(at, kind="stable")
-    blocks: list[list[float]] = []  # [middle, number] of positions that touch
+    order = np.argsort(np.asarray(at), kind="stable")
+    gap = min(gap, 1 / max(len(order) - 1, 1))
+    blocks: list[tuple[float, int]] = []  # middle and number of positions that touch
+
+    def within(middle: float, n: int) -> tuple[float, int]:
+        half = gap * (n - 1) / 2
+        return min(max(middle, half), 1 - half), n
+
     for value in np.asarray(at, float)[order]:
-        blocks.append([float(value), 1])
+        blocks.append(within(float(value), 1))
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (blocks[-1][1] + blocks[-2][1]) / 2:
             (middle, n), (other, m) = blocks.pop(), blocks.pop()
-            blocks.append([(middle * n + other * m) / (n + m), n + m])
+            blocks.append(within((middle * n + other * m) / (n + m), n + m))
     placed = np.empty(len(order))
-    placed[order] = np.concatenate(
-        [middle + gap * (np.arange(n) - (n - 1) / 2) for middle, n in blocks] or [np.empty(0)]
-    )
+    placed[order] = [middle + gap * (i - (n - 1) / 2) for middle, n in blocks for i in range(n)]
     return placed
 
 
-def to_png(figure: Figure, dpi: int = 160) -> bytes:
+def to_png(figure: Figure, dpi: int) -> bytes:
     with drawing(), io.BytesIO() as out:
         figure.savefig(out, format="png", dpi=dpi)
         figure.set_layout_engine("none")  # it is laid out now
@@ -159,10 +166,10 @@ def to_png(figure: Figure, dpi: int = 160) -> bytes:
 
 
 def to_svg(picture: Picture) -> str:
-    """Return a figure as an element of an HTML page: colours from its style sheet, identifiers unlike other figures'."""
+    """Return a figure as an element of an HTML page, with the page's colours and identifiers of its own."""
     with drawing(), io.BytesIO() as out:
         picture.figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        root = ElementTree.fromstring(out.getvalue())
+        root = ET.fromstring(out.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag.rpartition("}")[2] in ("metadata", "style"):
@@ -173,7 +180,7 @@ def to_svg(picture: Picture) -> str:
         for key, value in element.attrib.items():
             element.set(key, _themed(key, value, picture.name))
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": picture.alt}
-    return ElementTree.tostring(root, encoding="unicode")
+    return ET.tostring(root, encoding="unicode")
 
 
 _ROLE = {light: role for role, (light, _) in COLOURS.items()}

@@ -114,7 +114,9 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
         axes.set(xlabel=what, ylabel="test error %")
         _name_lines(axes, every, total)
     caption = (
-        "All labels seen: those for training and those for choosing parameters." if total else "Labels seen in training."
+        "All labels seen: those for training and those for choosing parameters."
+        if total
+        else "Labels seen in training."
     )
     said = "; ".join(f"{s.name} {min(s.error.values()):.2f} to {max(s.error.values()):.2f} %" for s in every)
     alt = f"Test error against {what}, one line per method, lower and further left is better. Range of errors: {said}."

@@ -21,7 +21,8 @@ MANY = 16
 def mean_confusion(records: list[dict[str, Any]]) -> Array:
     """Return the mean over runs of the share of each true class (rows) that was taken for each class, in percent."""
     counts = np.array([record["confusion"] for record in records], float)
-    return np.mean(100 * counts / np.maximum(counts.sum(axis=2, keepdims=True), 1), axis=0)
+    share: Array = 100 * counts / np.maximum(counts.sum(axis=2, keepdims=True), 1)
+    return np.asarray(share.mean(axis=0))
 
 
 def worst_pairs(share: Array, classes: list[str], n: int = 6) -> list[tuple[str, str, float]]:
@@ -64,7 +65,7 @@ def plot_confusion(name: str, share: Array, classes: list[str], caption: str) ->
                     cell.set_in_layout(False)  # a hundred of them would be measured in vain
     right = float(np.mean(np.diagonal(share)))
     said = ", ".join(f"{t} taken for {p} {value:.1f} %" for t, p, value in worst_pairs(share, classes, 4))
-    alt = f"Confusion matrix, {caption}: {right:.1f} % right on average over the classes. Most frequent: {said or 'none'}."
+    alt = f"Confusion matrix, {caption}: {right:.1f} % right, mean of the classes. Most frequent: {said or 'none'}."
     return Picture(name, figure, alt, caption, wide=many)
 
 

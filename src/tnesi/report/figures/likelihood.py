@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.report.figures.canvas import COLOURS, INK, Picture, drawing, log_x, log_y, new_axes, spread
+from tnesi.report.figures.canvas import COLOURS, INK, Picture, drawing, label, log_x, log_y, new_axes, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,10 +23,22 @@ _STEPS = [colours[0] for role, colours in COLOURS.items() if role.startswith("st
 def likelihood_pictures(records: list[Record], truncations: Sequence[object]) -> list[Picture]:
     """Draw what the records hold: thin lines are single seeds, thick ones their means."""
     panels = (
-        ("log-likelihood", "iteration", "log_likelihood", "Exact log-likelihood on a sample of the training rows", False),
-        ("log-likelihood-end", "iteration", "log_likelihood", "The same, the last iterations magnified", True),
+        (
+            "log-likelihood",
+            "iteration",
+            "log_likelihood",
+            "Exact log-likelihood on a sample of the training rows",
+            False,
+        ),
+        (
+            "log-likelihood-end",
+            "iteration",
+            "log_likelihood",
+            "The same: the means, the last iterations magnified",
+            True,
+        ),
         ("free-energy", "iteration", "free_energy", "Truncated free energy: what learning increases", False),
-        ("free-energy-end", "iteration", "free_energy", "The same, the last iterations magnified", True),
+        ("free-energy-end", "iteration", "free_energy", "The same: the means, the last iterations magnified", True),
         ("error-iterations", "iteration", "error", "Test error over the iterations", False),
         ("error-seconds", "seconds", "error", "Test error over time", False),
     )
@@ -54,18 +66,20 @@ def mean_curve(curves: list[Curve]) -> Curve:
 
 
 def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Curve]], end: bool) -> Picture:
+    from matplotlib.ticker import MaxNLocator
+
     means = {c: mean_curve(ones) for c, ones in curves.items()}
     with drawing():
         figure, axes = new_axes()
         colour = dict(zip(curves, _scale(len(curves)), strict=True))
         for c, ones in curves.items():
-            for one in ones if len(ones) > 1 else []:
+            for one in ones if len(ones) > 1 and not end else []:
                 axes.plot(*one, color=colour[c], linewidth=0.6, alpha=0.45)
             axes.plot(*means[c], color=colour[c], linewidth=1.6, marker="." if len(means[c][0]) < 12 else "")
         if x == "seconds":
             _log_seconds(axes, np.concatenate([m[0] for m in means.values()]))
         else:
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if y == "error":
             log_y(axes, np.concatenate([one[1] for ones in curves.values() for one in ones]).tolist())
         _frame(axes, list(means.values()), end)
@@ -89,27 +103,27 @@ def _log_seconds(axes: Axes, seconds: Array) -> None:
 
 
 def _frame(axes: Axes, means: list[Curve], end: bool) -> None:
-    """Leave out the start, far below all the rest; at the end, magnify the second half of the iterations."""
+    """Leave out the start, far below all the rest; at the end, magnify what the best curve still gains."""
     last = max(float(x[-1]) for x, _ in means)
-    first = last / 2 if end else min(1.0, last)
-    if axes.get_yscale() == "log" or last <= 0 or axes.get_xscale() == "log":
+    first = 0.6 * last if end else min(1.0, last)
+    if "log" in (axes.get_xscale(), axes.get_yscale()) or last <= 0:
         return
-    seen = np.concatenate([y[x >= first] for x, y in means])
-    room = 0.06 * max(float(np.ptp(seen)), 1e-3)
-    axes.set_ylim(seen.min() - room, seen.max() + room)
+    best = max((y[x >= first] for x, y in means if x[-1] >= first), key=lambda y: float(y[-1]))
+    seen = best if end else np.concatenate([y[x >= first] for x, y in means])
+    span = max(float(np.ptp(seen)), 1e-3)
+    axes.set_ylim(seen.min() - (0.35 if end else 0.06) * span, seen.max() + 0.06 * span)
     axes.set_xlim(first if end else 0, last)
 
 
 def _name_lines(axes: Axes, means: dict[object, Curve], colour: dict[object, str]) -> None:
     """Write C' at the right, level with the ends of the lines as far as there is room."""
     low, high = axes.get_ylim()
-    log = axes.get_yscale() == "log"
-    to_share = (lambda v: np.log(v / low) / np.log(high / low)) if log else (lambda v: (v - low) / (high - low))
-    ends = [float(np.clip(to_share(y[-1]), 0, 1)) for _, y in means.values()]
-    axes.annotate("C'", (1.04, 1.04), xycoords="axes fraction", color=INK, annotation_clip=False)
-    for c, at, end in zip(means, spread(ends, 0.062), ends, strict=True):
+    ends = [(float(x[-1]), float(np.clip(y[-1], low, high))) for x, y in means.values()]
+    levels = axes.transAxes.inverted().transform(axes.transData.transform(ends))[:, 1]
+    axes.annotate("C'", (1.05, 1.06), xycoords="axes fraction", color=INK, annotation_clip=False)
+    for c, end, at in zip(means, ends, spread(levels, 0.062), strict=True):
         axes.annotate(
-            str(c), (1.0, end), (1.05, at), xycoords="axes fraction", textcoords="axes fraction", va="center",
-            color=colour[c], fontweight="bold", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour[c], "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0},
+            label(c), end, (1.05, at), textcoords="axes fraction", va="center", color=colour[c], fontweight="bold",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour[c], "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip

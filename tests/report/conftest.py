@@ -1,0 +1,92 @@
+"""Run folders as a reproduction leaves them, with made-up figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi.experiments.machine import machine
+from tnesi.experiments.protocol import read_protocol
+from tnesi.experiments.run_folder import RunFolder
+from tnesi.experiments.table import wanted_runs
+
+MakeFolder = Callable[..., RunFolder]
+
+
+@pytest.fixture
+def new_folder(tmp_path: Path) -> MakeFolder:
+    """Return a function that makes a folder of a protocol, without records."""
+
+    def make(name: str, *, quick: bool = False, runs: int | None = None, **changes: Any) -> RunFolder:
+        protocol = read_protocol(name, quick=quick, runs=runs)
+        folder = RunFolder(tmp_path / name)
+        known = {"machine": machine(), "notes": [], "sizes": {t.name: [60000, 10000] for t in protocol.tasks}}
+        folder.configure(protocol.as_json() | known | {"data": {t.name: t.name for t in protocol.tasks}} | changes)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def table_folder(new_folder: MakeFolder) -> MakeFolder:
+    """Return a function that makes a folder of a table with all its runs."""
+
+    def make(name: str = "mnist-table", *, n_classes: int = 10, shape: tuple[int, int] = (4, 4), **options: Any) -> RunFolder:
+        options = {"runs": 2} | options
+        folder = new_folder(name, **options)
+        protocol = read_protocol(name, runs=options["runs"], quick=options.get("quick", False))
+        rng = np.random.default_rng(0)
+        for key in wanted_runs(protocol):
+            folder.append(table_record(*key, n_classes, rng))
+        for task in protocol.tasks:
+            for method in protocol.methods:
+                for labels in protocol.labels_per_class:
+                    for kind in ("least", "most", "wrong"):
+                        save_examples(folder, f"examples-{task.name}-{method.name}-{labels}-{kind}", shape, rng)
+        return folder
+
+    return make
+
+
+def table_record(
+    task: str, method: str, labels: int | str, run: int, n_classes: int = 10, rng: np.random.Generator | None = None
+) -> dict[str, Any]:
+    rng = rng or np.random.default_rng(run)
+    n_labels = 60000 if labels == "all" else int(labels) * n_classes
+    confusion = rng.integers(0, 9, (n_classes, n_classes)) + 100 * np.eye(n_classes, dtype=int)
+    return {
+        "task": task,
+        "method": method,
+        "labels_per_class": labels,
+        "run": run,
+        "seed": run,
+        "n_labels": n_labels,
+        "error": 3 + 30 / n_labels + float(rng.uniform()),
+        "classes": [chr(ord("A") + k) for k in range(n_classes)],
+        "confusion": confusion.tolist(),
+        "seconds": {"first layer": 10.0 + run, "second layer": 0.5, "prediction": 0.1},
+    }
+
+
+def save_examples(folder: RunFolder, name: str, shape: tuple[int, int], rng: np.random.Generator) -> None:
+    truth, predicted = rng.integers(0, 3, (2, 5)).astype(str)
+    images = rng.integers(0, 255, (5, shape[0] * shape[1])).astype(np.uint8)
+    folder.save_arrays(
+        name, rows=np.arange(5), images=images, shape=np.array(shape), truth=truth, predicted=predicted,
+        margin=rng.uniform(size=5),
+    )  # fmt: skip
+
+
+def likelihood_record(truncation: int | str, run: int, iterations: int = 20) -> dict[str, Any]:
+    curve: list[dict[str, Any]] = []
+    for i in range(iterations + 1):
+        point = {"iteration": i, "seconds": i + 1.0, "free_energy": -835 + i / 20 + 0.01 * run}
+        if i % 4 == 0:
+            height = 0.1 if truncation == 15 else 0.0
+            point |= {"log_likelihood": -834 + i / 20 + height, "error": 8 - i / 8}
+        curve.append(point)
+    return {"truncation": truncation, "run": run, "seed": run, "curve": curve}
