@@ -7,7 +7,7 @@ NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*
 CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp)
 SANITIZED := build/sanitized
 
-.PHONY: help setup demo test test-python test-native lint format bench clean
+.PHONY: help setup demo docs test test-python test-native lint format bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -20,8 +20,15 @@ $(VENV)/installed: $(NATIVE_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
-demo: setup  ## learn the 8 x 8 digits of scikit-learn from one label per class
-	$(BIN)/python examples/digits.py
+demo: setup  ## learn the 8 x 8 digits of scikit-learn from few labels, with pictures and a report in demo/
+	mkdir -p demo
+	$(BIN)/tnesi fit digits --labels-per-class 1 -o demo/digits.tnesi
+	$(BIN)/tnesi show demo/digits.tnesi -o demo/fields.png
+	$(BIN)/tnesi reproduce digits-table -o demo
+	@echo "Look at demo/fields.png (what was learned from one label per class) and demo/digits-table/report.html."
+
+docs: setup  ## write the references of the command line and the API anew
+	$(BIN)/python docs/generate.py
 
 test: test-native test-python  ## run all tests
 

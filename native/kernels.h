@@ -59,12 +59,13 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
 void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, std::size_t c, std::size_t g,
                  std::int32_t* lists, int n_threads);
 
-// M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
-// IN activities, weight (N or null), old_w (C x D).  OUT w, log_w, log_w_sum (C), mass (C).
+// M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights. With a prior, each field has seen
+// prior_rows rows of 1 + prior before. IN activities, weight (N or null), old_w (C x D), prior (D or null).
+// OUT w, log_w, log_w_sum (C), mass (C, without the prior's).
 template <typename T>
 void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
-            const float* old_w, float* w, float* log_w, float* log_w_sum, double* mass, std::size_t c,
-            std::size_t d_padded, int n_threads);
+            const float* old_w, const float* prior, double prior_rows, float* w, float* log_w, float* log_w_sum,
+            double* mass, std::size_t c, std::size_t d_padded, int n_threads);
 
 // Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch, at most to their mean.
 // IN/OUT w, log_w, log_w_sum, w_sum (C, sum_d W_cd).

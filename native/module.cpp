@@ -124,17 +124,20 @@ void require_fields(std::size_t d, const Matrix<float>& w, const Matrix<float>& 
 
 template <typename T>
 void m_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
-            Matrix<const float> s, Matrix<const float> old_w, Matrix<float> w, Matrix<float> log_w,
-            Vector<float> log_w_sum, Vector<double> mass, int n_threads) {
+            Matrix<const float> s, Matrix<const float> old_w, std::optional<Vector<const float>> prior,
+            double prior_rows, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum, Vector<double> mass,
+            int n_threads) {
     const auto rows = rows_of<T>(x, scale);
     require_fields(rows.d, w, log_w, log_w_sum);
+    require(!prior || (prior->shape(0) == rows.d && prior_rows >= 0), "a prior for each feature");
     require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
     require(old_w.shape(0) == w.shape(0) && old_w.shape(1) == rows.d, "old_w like w");
     require(mass.shape(0) == w.shape(0), "mass for each field");
     const float* weights = weight_of(weight, rows.n);
     nb::gil_scoped_release release;
-    tnesi::m_step(rows, ids.data(), s.data(), weights, ids.shape(1), old_w.data(), w.data(), log_w.data(),
-                  log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1), n_threads);
+    tnesi::m_step(rows, ids.data(), s.data(), weights, ids.shape(1), old_w.data(), prior ? prior->data() : nullptr,
+                  prior_rows, w.data(), log_w.data(), log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1),
+                  n_threads);
 }
 
 template <typename T>
@@ -199,8 +202,9 @@ void def_for_type(nb::module_& m) {
           arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
           arg("n_threads"));
     m.def("m_step", &m_step<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
-          arg("ids").noconvert(), arg("s").noconvert(), arg("old_w").noconvert(), arg("w").noconvert(),
-          arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("mass").noconvert(), arg("n_threads"));
+          arg("ids").noconvert(), arg("s").noconvert(), arg("old_w").noconvert(), arg("prior").noconvert().none(),
+          arg("prior_rows"), arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(),
+          arg("mass").noconvert(), arg("n_threads"));
     m.def("hebbian_step", &hebbian_step<T>, arg("x").noconvert(), arg("scale").noconvert(),
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),

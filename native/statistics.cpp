@@ -48,8 +48,8 @@ double sum_members(const Rows<T>& rows, const Member* members, std::size_t n_mem
 
 template <typename T>
 void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
-            const float* old_w, float* w, float* log_w, float* log_w_sum, double* mass, std::size_t c,
-            std::size_t d_padded, int n_threads) {
+            const float* old_w, const float* prior, double prior_rows, float* w, float* log_w, float* log_w_sum,
+            double* mass, std::size_t c, std::size_t d_padded, int n_threads) {
     const Grouping groups = group_by(ids, s, rows.n, c_prime, c);
     std::vector<std::vector<double>> sums(static_cast<std::size_t>(std::max(n_threads, 1)),
                                           std::vector<double>(rows.d));
@@ -60,8 +60,13 @@ void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const 
             float* row = w + field * rows.d;
             mass[field] =
                 sum_members(rows, groups.members.data() + begin, groups.start[field + 1] - begin, weight, sum);
-            if (mass[field] > 0.0) {
-                const double inverse = 1.0 / mass[field];
+            double total = mass[field];
+            if (prior) {
+                total += prior_rows;
+                for (std::size_t d = 0; d < rows.d; ++d) sum[d] += prior_rows * static_cast<double>(prior[d]);
+            }
+            if (total > 0.0) {
+                const double inverse = 1.0 / total;
                 for (std::size_t d = 0; d < rows.d; ++d) row[d] = static_cast<float>(sum[d] * inverse + 1.0);
             } else {
                 std::memcpy(row, old_w + field * rows.d, rows.d * sizeof(float));
@@ -102,7 +107,7 @@ void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, 
 
 #define TNESI_INSTANTIATE(T)                                                                                         \
     template void m_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, const float*, \
-                         float*, float*, float*, double*, std::size_t, std::size_t, int);                            \
+                         const float*, double, float*, float*, float*, double*, std::size_t, std::size_t, int);      \
     template void hebbian_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, float,  \
                                float*, float*, float*, float*, std::size_t, std::size_t, int);
 TNESI_INSTANTIATE(std::uint8_t)

@@ -124,7 +124,7 @@ class Reader:
             assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0, where
             self.names.update(test.globs)
         elif block.language == "sh":
-            code = int(block.comment.removeprefix("exit code: ") or 0)
+            code = int(block.comment.removeprefix("exit code: ")) if block.comment.startswith("exit") else 0
             self.printed = "\n".join(self.call(line, code, where) for line in block.text.splitlines())
         elif block.language == "text" and printed:
             check_output(block.text, printed, where)
@@ -133,10 +133,13 @@ class Reader:
         program, *words = shlex.split(line, comments=True) or [""]
         if program != "tnesi":
             assert not program or program in OTHERS, f"{where}: {line}"
+            assert program != "make" or f"\n{words[0]}:" in (ROOT / "Makefile").read_text(), f"{where}: {line}"
             return ""
         assert not {"|", ">", "&&"} & set(words), f"{where}: this test is no shell"
         if words[0] == "reproduce":
-            words += ["--runs", "1"] if "digits-table" in words else ["--runs", "1", "--quick"]
+            words += ["--runs", "2"] if "digits-table" in words else ["--runs", "1", "--quick"]
+        if words[0] == "tune":
+            words += ["--splits", "2"]
         result = CliRunner().invoke(app, words)
         assert result.exit_code == code, f"{where}: {line}\n{result.output}\n{result.exception!r}"
         return result.output
@@ -209,14 +212,31 @@ def known_names(page: Path) -> dict[str, Any]:
     return {"X": X, "y": y.copy(), "unknown": np.arange(len(y)) >= 100, "X_new": X[:5]}
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "api.md"], ids=lambda page: page.name)
-def test_examples_run(page: Path, data_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the page and in one folder; those of api.md are docstrings, which are tested where they are."""
+@pytest.fixture
+def folder(data_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which someone follows a page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TNESI_DATA", str(data_sets))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "120")
     write_files(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "api.md"], ids=lambda page: page.name)
+def test_examples_run(page: Path) -> None:
+    """In the order of the page; those of api.md are docstrings, which are tested where they are."""
     reader = Reader(known_names(page))
     for block in blocks(page):
-        reader.follow(block)
+        if block.comment != "slow":
+            reader.follow(block)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_slow_examples_run() -> None:
+    slow = [block for page in PAGES for block in blocks(page) if block.comment == "slow"]
+    assert slow
+    for block in slow:
+        Reader({}).follow(block)

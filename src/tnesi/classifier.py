@@ -39,6 +39,7 @@ _MIXTURE_PARAMETERS = (
     "search",
     "max_iter",
     "tol",
+    "shrinkage",
     "batch_size",
     "learning_rate",
     "zero_rows",
@@ -56,7 +57,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components, truncation, norm, solver, search, max_iter, tol, batch_size, learning_rate, zero_rows :
+    n_components, truncation, norm, solver, search, max_iter, tol, shrinkage, batch_size, learning_rate,
+    zero_rows :
         Of the first layer: see :class:`PoissonMixture`. `batch_size` is that of the second layer too.
     self_labelling : bool, default=True
         Whether unlabelled rows teach the second layer where their class is clear.
@@ -140,6 +142,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         search: Literal["neighbours", "exact"] = "neighbours",
         max_iter: int = 100,
         tol: float = 2e-3,
+        shrinkage: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
@@ -161,6 +164,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self.search = search
         self.max_iter = max_iter
         self.tol = tol
+        self.shrinkage = shrinkage
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows

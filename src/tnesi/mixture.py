@@ -32,7 +32,7 @@ from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Prior, draw_distinct, start_from_rows, start_hebbian
+from tnesi.layers.fields import Prior, Shrinkage, draw_distinct, start_from_rows, start_hebbian
 from tnesi.layers.input import Rows, ZeroRows, normalise, row_hashes, usable_rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
@@ -75,6 +75,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Largest number of iterations over the data.
     tol : float, default=2e-3
         Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
+    shrinkage : float, default=1.0
+        Every field is drawn to the mean of the data as if it had seen so many rows there (EM only): fields of few
+        rows then explain new ones better. 0 is maximum likelihood, as published.
     batch_size : int, default=25
         Rows in a mini-batch (Hebbian solver only).
     learning_rate : float, default=0.2
@@ -144,6 +147,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         search: Literal["neighbours", "exact"] = "neighbours",
         max_iter: int = 100,
         tol: float = 2e-3,
+        shrinkage: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
@@ -159,6 +163,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.search = search
         self.max_iter = max_iter
         self.tol = tol
+        self.shrinkage = shrinkage
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
@@ -213,7 +218,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
                 if isinstance(search, NeighbourSearch):
                     fields = search.arrange(fields)
                 fields, activities = run_em(
-                    rows, weight, fields, search, monitor, max_iter=self.max_iter, n_threads=n_threads, top=top
+                    rows,
+                    weight,
+                    fields,
+                    search,
+                    monitor,
+                    max_iter=self.max_iter,
+                    n_threads=n_threads,
+                    top=top,
+                    shrinkage=Shrinkage.towards_mean(rows, weight, self.shrinkage),
                 )
             else:
                 rng = np.random.default_rng(random.randint(2**31))
@@ -360,6 +373,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         check_choice("zero_rows", self.zero_rows, ("error", "uniform"))
         check_integer("max_iter", self.max_iter, 1)
         check_real("tol", self.tol, 0)
+        check_real("shrinkage", self.shrinkage, 0)
         check_integer("batch_size", self.batch_size, 1)
         check_real("learning_rate", self.learning_rate, 0, open_low=True)
 

@@ -40,6 +40,7 @@ _PUBLISHED: dict[str, Any] = {
     "solver": "hebbian",
     "max_iter": 500,
     "tol": 0.0,
+    "shrinkage": 0.0,
     "batch_size": 25,
     "learning_rate": 0.2,
     "label_learning_rate": 0.2,

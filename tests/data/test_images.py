@@ -114,6 +114,7 @@ def test_deeper_folders_and_links(tmp_path: Path) -> None:
     save(tmp_path / "inside" / "a.png", [[1]])
     save(tmp_path / "outside" / "a.png", [[2]])
     (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "inside" / "loop.png").symlink_to(tmp_path / "inside" / "loop.png")
     os.mkfifo(tmp_path / "inside" / "pipe")
     assert open_data(tmp_path / "inside").X.tolist() == [[1]]
     save(tmp_path / "inside" / "a" / "b" / "c.png", [[1]])

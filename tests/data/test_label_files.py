@@ -48,6 +48,8 @@ def test_text(tmp_path: Path, text: str, labels: list[Any]) -> None:
         ("1\n2\n3\n4\n5\n", "has more labels for 4 rows"),
         ("label\n1\n2\n3\n", "has 3 labels for 4 rows"),
         ("1\n" * 100, "more labels than there are rows"),
+        ("0,a\n,b\n", "'' is no number of a row"),
+        ("0,a\n\u0661,b\n", "is no number of a row"),
         ("4,a\n", "no row 4: rows are counted from 0 to 3"),
         ("1,a\n1,a\n", "row 1 twice"),
         ("-1,a\n0,b\n", "'-1' is no number of a row"),
@@ -83,6 +85,9 @@ def test_arrays(tmp_path: Path) -> None:
             assert read_labels(tmp_path / name, 2).tolist() == labels
     (tmp_path / "idx").write_bytes(b"\0\0\x08\x01\0\0\0\x02\x07\x09")
     assert read_labels(tmp_path / "idx", 2).tolist() == [7, 9]
+    np.save(tmp_path / "d.npy", np.array([2**30], np.uint32).view("U1"))
+    with pytest.raises(DataError, match="damaged"):
+        read_labels(tmp_path / "d.npy", 1)
     np.savez(tmp_path / "b.npz", foo=values, bar=values)
     with pytest.raises(DataError, match="name the array of labels y"):
         read_labels(tmp_path / "b.npz", 2)

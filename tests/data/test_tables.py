@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 from pathlib import Path
 from typing import Any
@@ -140,10 +141,11 @@ def test_tables_of_many_batches(tmp_path: Path, rng: np.random.Generator) -> Non
 
 
 def test_parquet_types(tmp_path: Path) -> None:
-    data = open_table(tmp_path, {"a": [1, 255], "b": [True, False], "label": ["x", None]})
-    assert data.X.dtype == np.uint8
-    assert (data.X.tolist(), data.y.tolist()) == ([[1, 1], [255, 0]], ["x", None])
-    assert open_table(tmp_path, {"a": [1, 256]}).X.dtype == np.int64
+    data = open_table(tmp_path, {"a": [1, 256], "b": [True, False], "label": ["x", None]})
+    assert data.X.dtype == np.int64
+    assert (data.X.tolist(), data.y.tolist()) == ([[1, 1], [256, 0]], ["x", None])
+    small = pa.array([1, 255], pa.uint8())
+    assert open_table(tmp_path, {"a": small, "b": small}).X.dtype == np.uint8
     decimals = pa.array([1, 2], pa.decimal128(5, 1))
     assert open_table(tmp_path, {"a": decimals, "b": pa.array([1, 2], pa.float32())}).X.tolist() == [[1, 1], [2, 2]]
     categories = pa.array(["x", "z"]).dictionary_encode()
@@ -189,3 +191,17 @@ def test_parquet_with_forged_rows(tmp_path: Path, n_rows: int, message: str) -> 
     path.write_bytes(content[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(DataError, match=message):
         list(open_data(path).rows.blocks())
+
+
+def test_parquet_with_a_changed_footer(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    pq.write_table(pa.table({"a": [1, 2], "label": ["x", "y"]}), path, store_schema=False)
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    for at in range(len(content) - 8 - length, len(content)):
+        for change in (2, 255):  # such as columns that become required, which pyarrow's own account does not survive
+            changed = bytearray(content)
+            changed[at] ^= change
+            path.write_bytes(changed)
+            with contextlib.suppress(DataError):
+                list(open_data(path).rows.blocks())

@@ -138,12 +138,13 @@ def test_build_lists(p: SimpleNamespace, g: int) -> None:
     np.testing.assert_array_equal(one, expected)
 
 
-@given(problems())
-def test_m_step(p: SimpleNamespace) -> None:
+@given(problems(), st.sampled_from([0.0, 0.3, 2.0]))
+def test_m_step(p: SimpleNamespace, prior_rows: float) -> None:
     results = []
+    prior = p.x.mean(axis=0).astype(np.float32) if prior_rows else None
     for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
         out = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32), np.empty(len(p.w)))
-        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, p.w, *out, threads)
+        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, p.w, prior, prior_rows, *out, threads)
         results.append(out)
     for one, three, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)

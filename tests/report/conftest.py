@@ -35,27 +35,42 @@ def new_folder(tmp_path: Path) -> MakeFolder:
 def table_folder(new_folder: MakeFolder) -> MakeFolder:
     """Return a function that makes a folder of a table with all its runs."""
 
-    def make(name: str = "mnist-table", *, n_classes: int = 10, shape: tuple[int, int] = (4, 4), **options: Any) -> RunFolder:
+    def make(
+        name: str = "mnist-table", *, n_classes: int = 10, shape: tuple[int, int] = (4, 4), **options: Any
+    ) -> RunFolder:
         options = {"runs": 2} | options
         folder = new_folder(name, **options)
         protocol = read_protocol(name, runs=options["runs"], quick=options.get("quick", False))
-        rng = np.random.default_rng(0)
         for key in wanted_runs(protocol):
-            folder.append(table_record(*key, n_classes, rng))
+            task, method, labels, run, seed = key
+            folder.append(new_table_record(task, method, labels, run, n_classes) | {"seed": seed})
         for task in protocol.tasks:
             for method in protocol.methods:
                 for labels in protocol.labels_per_class:
                     for kind in ("least", "most", "wrong"):
-                        save_examples(folder, f"examples-{task.name}-{method.name}-{labels}-{kind}", shape, rng)
+                        new_examples(folder, f"examples-{task.name}-{method.name}-{labels}-{kind}", shape)
         return folder
 
     return make
 
 
-def table_record(
-    task: str, method: str, labels: int | str, run: int, n_classes: int = 10, rng: np.random.Generator | None = None
-) -> dict[str, Any]:
-    rng = rng or np.random.default_rng(run)
+@pytest.fixture
+def table_record() -> Callable[..., dict[str, Any]]:
+    return new_table_record
+
+
+@pytest.fixture
+def save_examples() -> Callable[..., None]:
+    return new_examples
+
+
+@pytest.fixture
+def likelihood_record() -> Callable[..., dict[str, Any]]:
+    return new_likelihood_record
+
+
+def new_table_record(task: str, method: str, labels: int | str, run: int, n_classes: int = 10) -> dict[str, Any]:
+    rng = np.random.default_rng(run)
     n_labels = 60000 if labels == "all" else int(labels) * n_classes
     confusion = rng.integers(0, 9, (n_classes, n_classes)) + 100 * np.eye(n_classes, dtype=int)
     return {
@@ -68,11 +83,12 @@ def table_record(
         "error": 3 + 30 / n_labels + float(rng.uniform()),
         "classes": [chr(ord("A") + k) for k in range(n_classes)],
         "confusion": confusion.tolist(),
-        "seconds": {"first layer": 10.0 + run, "second layer": 0.5, "prediction": 0.1},
+        "seconds": {"first layer": 10.0, "second layer": 0.5, "prediction": 0.1},
     }
 
 
-def save_examples(folder: RunFolder, name: str, shape: tuple[int, int], rng: np.random.Generator) -> None:
+def new_examples(folder: RunFolder, name: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 3, (2, 5)).astype(str)
     images = rng.integers(0, 255, (5, shape[0] * shape[1])).astype(np.uint8)
     folder.save_arrays(
@@ -81,7 +97,7 @@ def save_examples(folder: RunFolder, name: str, shape: tuple[int, int], rng: np.
     )  # fmt: skip
 
 
-def likelihood_record(truncation: int | str, run: int, iterations: int = 20) -> dict[str, Any]:
+def new_likelihood_record(truncation: int | str, run: int, iterations: int = 20) -> dict[str, Any]:
     curve: list[dict[str, Any]] = []
     for i in range(iterations + 1):
         point = {"iteration": i, "seconds": i + 1.0, "free_energy": -835 + i / 20 + 0.01 * run}

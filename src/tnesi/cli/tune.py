@@ -79,10 +79,10 @@ def tune(
     best = tuned.best
     by_likelihood = tuned.truncation_by_likelihood()
     out.say(f"Highest likelihood at norm {best['norm']:.5g}, without any label: truncation {by_likelihood}.")
-    same_labels = {"labels": labels, "label-column": label_column, "labels-per-class": labels_per_class}
-    options = "".join(f" --{name} {value}" for name, value in same_labels.items() if value is not None)
-    options += f" --truncation {best['truncation']} --norm {best['norm']:.5g} --threshold {best['threshold']:g}"
-    out.say(f"Learn with the best of these: tnesi fit {data}{options} --seed {seed} -o MODEL")
+    same_labels = {"labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed}
+    options = f"--truncation {best['truncation']} --norm {best['norm']:.5g} --threshold {best['threshold']:g}"
+    options += "".join(f" --{name} {value}" for name, value in same_labels.items() if value is not None)
+    out.say(f"Learn with the best of these: tnesi fit {data} {options} -o MODEL")
     out.finish(
         best=best, truncation_by_likelihood=by_likelihood, trials=[vars(t) for t in tuned.trials],
         likelihoods=[{"norm": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],

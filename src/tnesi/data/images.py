@@ -98,7 +98,7 @@ def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None) -> Da
                 )
             paths += [Path(member.path) for member in members]
             names += [entry.name] * len(members)
-        elif entry.is_file():
+        else:
             paths.append(Path(entry.path))
             names.append("")
     if not paths:
@@ -117,7 +117,7 @@ def _visible(folder: Path) -> list[os.DirEntry[str]]:
             for entry in entries
             if not entry.name.startswith(".")
             and entry.name not in _NO_IMAGES
-            and (entry.is_file() or entry.is_dir(follow_symlinks=False))
+            and (Path(entry.path).is_file() or entry.is_dir(follow_symlinks=False))
         ]
     return sorted(kept, key=lambda entry: entry.name)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -90,7 +91,8 @@ def _read_text(path: Path, n_rows: int) -> Array:
     if any(len(row) != width for row in table):
         raise DataError(f"{path}: not all lines have {width} columns: correct or save it again")
     rows = [row[row_column].strip() for row in table]
-    if wrong := next((row for row in rows if not row.isdecimal() or len(row) > 15), None):
+    wrong = next((row for row in rows if not re.fullmatch("[0-9]{1,15}", row)), None)
+    if wrong is not None:
         raise DataError(f"{path}: {wrong[:40]!r} is no number of a row: write 'row,label' on each line")
     return _place([int(row) for row in rows], parse_labels([row[label_column] for row in table], path), n_rows, path)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.data.source import DataError
+from tnesi.data.source import DataError, damaged
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,8 @@ def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
         raise DataError(f"{where}: labels of shape {shape} for {n_rows} rows: one label per row is needed")
     if np.can_cast(values.dtype, np.int64):
         return values.astype(np.int64)
-    labels = [_label(v, where) for v in values.tolist()]
+    with damaged(where):  # strings may hold what are no characters
+        labels = [_label(v, where) for v in values.tolist()]
     present = [v for v in labels if v is not None]
     if any(isinstance(v, str) for v in present):
         labels = [v if v is None else str(v) for v in labels]

@@ -94,20 +94,20 @@ class TableSource(Source):
 
 def to_rows(batch: list[Array], first_row: int, dtype: np.dtype[Any], columns: Columns) -> Array:
     """Return a batch of columns as rows of `dtype`; what is missing or does not fit is an error that says where."""
-    rows = np.empty((len(batch), len(batch[0])), dtype)
-    for j, values in enumerate(batch):
-        with np.errstate(invalid="ignore", over="ignore"):
-            rows[j] = values
-        if not np.isfinite(values).all():
-            row = first_row + int(np.flatnonzero(~np.isfinite(values))[0])
-            raise DataError(
-                f"{columns.where}: row {row} (the first is 0) has no finite number in column "
-                f"{columns.feature_names[j]!r}: fill it in, or leave out the row or the column"
-            )
-        if not np.array_equal(rows[j], values):
-            raise DataError(
-                f"{columns.where}: column {columns.feature_names[j]!r} has values its file did not announce"
-            )
+    given = np.stack(batch)
+    if not np.isfinite(given).all():
+        column, row = np.argwhere(~np.isfinite(given))[0]
+        raise DataError(
+            f"{columns.where}: row {first_row + row} (the first is 0) has no finite number in column "
+            f"{columns.feature_names[column]!r}: fill it in, or leave out the row or the column"
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        rows = given.astype(dtype, copy=False)
+    if not np.array_equal(rows, given):
+        column = np.argwhere(rows != given)[0][0]
+        raise DataError(
+            f"{columns.where}: column {columns.feature_names[column]!r} has values that it did not announce"
+        )
     return np.ascontiguousarray(rows.T)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.top import TopLayer
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields
+from tnesi.layers.fields import Fields, Shrinkage
 from tnesi.layers.input import Rows
 from tnesi.search.exact import ExactSearch, FullSearch, full_step
 from tnesi.search.neighbours import NeighbourSearch
@@ -61,6 +61,7 @@ def run_em(
     max_iter: int,
     n_threads: int,
     top: TopLayer | None = None,
+    shrinkage: Shrinkage | None = None,
     observe: Callable[[Fields], None] | None = None,
 ) -> tuple[Fields, Activities]:
     """Learn until the monitor says stop; Ctrl-C ends it with the last complete iteration.
@@ -74,21 +75,24 @@ def run_em(
     """
     energy = FreeEnergy.of(rows, weight, -np.log(top.n_classes if top else len(fields)), n_threads)
 
+    total = float(len(rows) if weight is None else weight.sum(dtype=np.float64))
+
     def record(fields: Fields, log_sum: Array, best: Array) -> bool:
-        stop = monitor.record(energy.mean(log_sum), best, search.name)
+        log_prior = shrinkage.log_density(fields) / total if shrinkage else 0.0
+        stop = monitor.record(energy.mean(log_sum), best, search.name, log_prior)
         if observe:
             observe(fields)
         return stop
 
     if isinstance(search, FullSearch):
-        return _run_full(rows, weight, fields, search, monitor, record, max_iter, top)
+        return _run_full(rows, weight, fields, search, monitor, record, max_iter, top, shrinkage)
     activities = search.start(fields, rows, top.prior() if top else None)
     if record(fields, activities.log_sum, activities.best):
         return fields, activities
     spare, given = None, fields
     try:
         for _ in range(max_iter):
-            new, _ = fields.m_step(rows, weight, activities, n_threads, spare)
+            new, _ = fields.m_step(rows, weight, activities, n_threads, spare, shrinkage)
             if top:
                 top.learn_along(activities)
             found = search.update(new, rows, activities, top.prior() if top else None)
@@ -110,12 +114,13 @@ def _run_full(
     record: Callable[[Fields, Array, Array], bool],
     max_iter: int,
     top: TopLayer | None,
+    shrinkage: Shrinkage | None,
 ) -> tuple[Fields, Activities]:
     """The same without truncation, where all but negligible activities are only held at the end."""
     prior = top.prior() if top else None
     try:
         for _ in range(max_iter):
-            new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads)
+            new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads, shrinkage)
             if record(fields, log_sum, best):
                 return fields, search.start(fields, rows, prior)
             if top:

@@ -36,11 +36,12 @@ class Monitor:
     interrupted: bool = False
     _began: float = field(default_factory=time.perf_counter)
     _best: npt.NDArray[Any] | None = None
+    _objective: float = -np.inf
 
-    def record(self, free_energy: float, best: npt.NDArray[Any], search: str) -> bool:
-        """Add an iteration; return whether to stop."""
+    def record(self, free_energy: float, best: npt.NDArray[Any], search: str, log_prior: float = 0.0) -> bool:
+        """Add an iteration; return whether to stop. What EM raises is the free energy plus `log_prior`."""
         changed = 1.0 if self._best is None else float(np.mean(best != self._best))
-        gain = free_energy - self.history[-1]["free_energy"] if self.history else np.inf
+        gain = free_energy + log_prior - self._objective
         entry: Record = {
             "iteration": len(self.history),
             "free_energy": free_energy,
@@ -48,7 +49,7 @@ class Monitor:
             "search": search,
             "seconds": time.perf_counter() - self._began,
         }
-        self._best = best
+        self._best, self._objective = best, free_energy + log_prior
         self.history.append(entry)
         self.converged = bool(gain < self.tol)
         told_to_stop = self.listener is not None and bool(self.listener(entry))

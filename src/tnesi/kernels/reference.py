@@ -124,16 +124,25 @@ def m_step(
     ids: Array,
     s: Array,
     old_w: Array,
+    prior: Array | None,
+    prior_rows: float,
     w: Array,
     log_w: Array,
     log_w_sum: Array,
     mass: Array,
     n_threads: int,
 ) -> None:
-    """W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights."""
+    """W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
+
+    With a prior, each field has seen `prior_rows` rows of 1 + prior before.
+    """
     sums, mass[:] = _sums(x, scale, weight, ids, s, w.shape[0])
-    alive = mass > 0
-    w[alive] = sums[alive] / mass[alive, None] + 1
+    total = mass.copy()
+    if prior is not None:
+        sums += prior_rows * prior
+        total += prior_rows
+    alive = total > 0
+    w[alive] = sums[alive] / total[alive, None] + 1
     w[~alive] = old_w[~alive]
     log_w[:, : w.shape[1]] = np.log(w)
     log_w_sum[:] = log_w.sum(axis=1, dtype=np.float64)

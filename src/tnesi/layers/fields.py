@@ -38,6 +38,33 @@ class Prior:
 
 
 @dataclass(frozen=True)
+class Shrinkage:
+    """A gamma prior on W: every field has seen so many rows at the mean of the data before it sees any.
+
+    Without it a field of a few points is nearly those points: it explains them too well, and new ones badly.
+
+    Attributes
+    ----------
+    above : (D,) array of float32
+        Mean of the normalised rows, less the 1 that normalisation adds.
+    rows : float
+    """
+
+    above: Array
+    rows: float
+
+    @classmethod
+    def towards_mean(cls, rows: Rows, weight: Array | None, strength: float) -> Shrinkage | None:
+        """Return the prior, or none for no strength."""
+        return cls((rows.moments(weight)[0] - 1).astype(np.float32), float(strength)) if strength > 0 else None
+
+    def log_density(self, fields: Fields) -> float:
+        """Return the log of the prior of all fields, up to a constant."""
+        each = fields.log_w[:, : self.above.size] @ self.above + fields.log_w_sum - fields.w_sum
+        return self.rows * float(each.sum(dtype=np.float64))
+
+
+@dataclass(frozen=True)
 class Fields:
     """Weights of the first layer with what follows from them.
 
@@ -98,9 +125,15 @@ class Fields:
         return np.ascontiguousarray(self.log_w_sum[None] + prior.table)
 
     def m_step(
-        self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int, spare: Fields | None = None
+        self,
+        rows: Rows,
+        weight: Array | None,
+        activities: Activities,
+        n_threads: int,
+        spare: Fields | None = None,
+        shrinkage: Shrinkage | None = None,
     ) -> tuple[Fields, Array]:
-        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc, and the masses sum_n s_nc.
+        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc (shrunk, if asked for), and the masses sum_n s_nc.
 
         `spare` fields of the same shape are overwritten: new memory for each step would cost as much as the step.
         """
@@ -116,13 +149,15 @@ class Fields:
             activities.ids,
             activities.s,
             self.w,
+            shrinkage.above if shrinkage else None,
+            shrinkage.rows if shrinkage else 0.0,
             new.w,
             new.log_w,
             new.log_w_sum,
             mass,
             n_threads,
         )
-        new.w_sum[mass > 0] = rows.norm
+        new.w_sum[(mass > 0) | (shrinkage is not None)] = rows.norm
         return new, mass
 
     def hebbian_step(

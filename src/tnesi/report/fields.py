@@ -158,12 +158,10 @@ class _Sheet:
 
     def _tile(self, i: int, row: Array, image: Shape | None) -> None:
         x, y = self._corner(i)
+        top = max(float(row.max()), 1e-30)  # a row of zeros is drawn empty
         if image:
-            # no picture is empty: a field without any structure is white, not black
-            top = max(float(row.max()), 1e-30)
             self._picture(x, y, self._width, row.reshape(image), "#cccccc", cmap="gray_r", vmin=0, vmax=top)
             return
-        top = max(float(row.max()), 1e-30)
         edges = np.linspace(x, x + self._width, row.size + 1)
         heights = y + 1 - np.maximum(row, 0) / top
         self._axes.stairs(heights, edges, baseline=y + 1, fill=True, color="#444444", linewidth=0)

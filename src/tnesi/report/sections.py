@@ -80,7 +80,10 @@ def _confusions(task: str, settings: list[Row], records: list[Row], press: Press
         share, classes = mean_confusion(runs), runs[0]["classes"]
         name = f"confusion-{task}-{row['method']}-{row['labels_per_class']}"
         shown.append(press.drawing(plot_confusion(name, share, classes, _title(row))))
-        worst = [f"{true} → {taken} ({value:.1f} %)" for true, taken, value in worst_pairs(share, classes)]
+        worst = [
+            f"{true}\u00a0→\u00a0{taken}\u00a0({value:.1f}\u00a0%)"
+            for true, taken, value in worst_pairs(share, classes)
+        ]
         pairs.append([_title(row), ", ".join(worst) or "none"])
     text = (
         "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are "
@@ -134,11 +137,13 @@ def likelihood_sections(folder: RunFolder, press: Press) -> list[Section]:
 
 def weights_sections(folder: RunFolder, press: Press) -> list[Section]:
     configuration = folder.configuration
+    (table,) = text_tables(folder)
     sections = []
     for record in folder.records:
         shown, text = _fields(folder.path, record, configuration.get("n_fields", 100), press)
         title = words.title_of(configuration, record["task"])
         sections.append(Section(title, [Gallery("", [shown])] if shown else [], text))
+    sections.append(Section("Models", [Table("Models in the run folder", table.columns, table.rows, words=True)]))
     return sections
 
 

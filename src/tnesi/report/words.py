@@ -87,7 +87,7 @@ def _result(name: str, rows: list[Row], *, compare: bool) -> str:
         parts.append(f"at or below the paper's error {_where(low, published)}{_clearly(low)}")
     if high:
         parts.append(f"above it {_where(high, published)}{_clearly(high)}")
-    return f"{name}: ours is {' and '.join(parts)}."
+    return f"{name}: ours is {', and '.join(parts)}."
 
 
 def _where(rows: list[Row], every: list[Row]) -> str:
@@ -105,8 +105,8 @@ def _clearly(rows: list[Row]) -> str:
     if not clear:
         return ""
     if len(clear) == len(rows):
-        return ", clearly"
-    return f", clearly with {_numbers(clear)}"
+        return " (clearly)"
+    return f" (clearly: {_numbers(clear)})"
 
 
 def summary_of_likelihood(rows: list[Row]) -> str:

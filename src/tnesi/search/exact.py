@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tnesi import kernels
 from tnesi.kernels.blas import product
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior
+from tnesi.layers.fields import Fields, Prior, Shrinkage
 from tnesi.layers.input import Rows
 
 Array = npt.NDArray[Any]
@@ -121,7 +121,12 @@ class FullSearch:
 
 
 def full_step(
-    fields: Fields, rows: Rows, weight: Array | None, prior: Prior | None, n_threads: int
+    fields: Fields,
+    rows: Rows,
+    weight: Array | None,
+    prior: Prior | None,
+    n_threads: int,
+    shrinkage: Shrinkage | None = None,
 ) -> tuple[Fields, Array, Array]:
     """E-step and M-step of the non-truncated mixture in one pass, without storing activities.
 
@@ -143,6 +148,9 @@ def full_step(
         mass += s.sum(axis=0, dtype=np.float64)
         s *= block.scale[:, None]
         sums += product(s.T, block.raw().T, n_threads)
+    if shrinkage:
+        sums += shrinkage.rows * shrinkage.above
+        mass += shrinkage.rows
     alive = mass > 1e-30
     w = fields.w.copy()
     w[alive] = sums[alive] / mass[alive, None] + 1

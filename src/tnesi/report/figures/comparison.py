@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TRAINING_LABELS = (100, 600, 1000, 3000)
 
 _OURS, _PAPER = COLOURS["first"][0], COLOURS["second"][0]
+_CLEAR = {"facecolor": PAGE, "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
+"""Behind names, so that lines do not cross them."""
 
 
 @dataclass
@@ -135,7 +137,8 @@ def _name_lines(axes: Axes, every: list[System], total: bool) -> None:
         for system in every:
             (x, *_), (y, *_) = _points(system, total)
             if x != TRAINING_LABELS[0]:
-                axes.annotate(label(system.name), (x, y), (0, 4), textcoords="offset points", ha="center", color=MUTED)
+                above: dict[str, Any] = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
+                axes.annotate(label(system.name), (x, y), color=MUTED, bbox=_CLEAR, **above)
         return
     most = max(system.tuning for system in every)
     for tuning in {system.tuning for system in every}:
@@ -151,7 +154,7 @@ def _name_column(axes: Axes, group: list[System], total: bool, *, right: bool) -
     for system, start, level in zip(group, starts, levels, strict=True):
         axes.annotate(
             label(system.name), start, (at, level), textcoords=axes.get_xaxis_transform(), va="center",
-            ha="left" if right else "right", color=system.colour, fontsize=8.5,
+            ha="left" if right else "right", color=system.colour, fontsize=8.5, bbox=_CLEAR,
             fontweight="normal" if system.tuning else "bold",
             arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 2},
         )  # fmt: skip

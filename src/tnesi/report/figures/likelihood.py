@@ -79,7 +79,7 @@ def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Cu
         if x == "seconds":
             _log_seconds(axes, np.concatenate([m[0] for m in means.values()]))
         else:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         if y == "error":
             log_y(axes, np.concatenate([one[1] for ones in curves.values() for one in ones]).tolist())
         _frame(axes, list(means.values()), end)
