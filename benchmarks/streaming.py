@@ -1,4 +1,4 @@
-"""``tnesi predict`` of a million rows in a memory-mapped file: rows per second and memory, against ``predict`` in memory."""
+"""``tnesi predict`` of a million rows in a mapped file: rows per second against ``predict`` in memory, and memory."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ def test_runs_of_the_table() -> None:
     protocol = read_protocol("mnist-table", methods=("t-NeSi",))
     runs = wanted_runs(protocol)
     assert len(runs) == len(set(runs)) == 100 + 5 * 10
+    assert len(wanted_runs(read_protocol("mnist-table"))) == 2 * (100 + 5 * 10) + 20 + 5 * 2
     seeds = [seed for *_, seed in runs]
     assert seeds == sorted(seeds)  # a mixture is learned once and used for all of its runs
     assert set(seeds) == set(range(10))
@@ -59,6 +60,13 @@ def test_paper_values() -> None:
             assert float(row["std"]) / math.sqrt(int(row["runs"])) == pytest.approx(float(row["sem"]), abs=0.006)
     assert len(paper_values("nist-table")) == 26
     assert paper_values("") == []
+
+
+def test_the_prior_is_ours() -> None:
+    network = {m.name: build(read_protocol("mnist-table"), m, 0) for m in read_protocol("mnist-table").methods}
+    assert {name: n.shrinkage for name, n in network.items()} == {"t-NeSi": 0, "t-NeSi+prior": 1, "ff+-NeSi": 0}
+    published = read_protocol("mnist-table", solver="hebbian").methods
+    assert [m.name for m in published] == ["t-NeSi", "ff+-NeSi"]
 
 
 def test_unknown_names() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 import tnesi
 from tnesi.cli import data, fit, inspect, predict, reproduce, tune
+from tnesi.cli.console import paragraphs
 
 app = typer.Typer(
     name="tnesi",
@@ -38,14 +40,18 @@ def _options(
     pass
 
 
+def _add(command: Callable[..., Any], panel: str) -> None:
+    app.command(rich_help_panel=panel, help=paragraphs(command))(command)
+
+
 _LEARN, _LOOK, _PAPER = "Learn and predict", "Look at data and models", "The paper"
-app.command(rich_help_panel=_LEARN)(fit.fit)
-app.command(rich_help_panel=_LEARN)(predict.predict)
-app.command(rich_help_panel=_LEARN)(predict.evaluate)
-app.command(rich_help_panel=_LEARN)(tune.tune)
-app.command(rich_help_panel=_LOOK)(inspect.info)
-app.command(rich_help_panel=_LOOK)(inspect.show)
-app.command(rich_help_panel=_LOOK)(inspect.sample)
+_add(fit.fit, _LEARN)
+_add(predict.predict, _LEARN)
+_add(predict.evaluate, _LEARN)
+_add(tune.tune, _LEARN)
+_add(inspect.info, _LOOK)
+_add(inspect.show, _LOOK)
+_add(inspect.sample, _LOOK)
 app.add_typer(data.app, name="data", rich_help_panel=_LOOK)
-app.command(rich_help_panel=_PAPER)(reproduce.reproduce)
-app.command(rich_help_panel=_PAPER)(reproduce.report)
+_add(reproduce.reproduce, _PAPER)
+_add(reproduce.report, _PAPER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import time
@@ -56,10 +57,31 @@ def errors_for_people(command: Command) -> Command:
     return wrapper  # type: ignore[return-value]
 
 
+_OPTIONS = {
+    "zero_rows='uniform'": "--zero-rows uniform",
+    "norm='auto'": "--norm auto",
+    "n_components='auto'": "--fields auto",
+    "n_components": "--fields",
+    "label_column": "--label-column",
+    "max_iter": "--max-iter",
+}
+"""What the library calls parameters, and how they are written here."""
+
+
 def _text(error: Exception) -> str:
+    """Return the error's text, in the words of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
+    for parameter, option in _OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text
+
+
+def paragraphs(command: Callable[..., Any]) -> str:
+    """Return a command's docstring with its lines joined, so that the terminal's width breaks them."""
+    text = inspect.cleandoc(command.__doc__ or "")
+    return "\n\n".join(" ".join(part.split()) if part[:1] != " " else part for part in text.split("\n\n"))
 
 
 def _fail(text: str, code: int, *, as_json: bool) -> None:
@@ -89,8 +111,8 @@ class Output:
         if not self.as_json:
             self.console.print(text, markup=False)
 
-    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
-        """Print a table for people; the first column is text, the others are numbers."""
+    def table(self, title: str, columns: list[str], rows: list[list[str]], *, text: tuple[int, ...] = (0,)) -> None:
+        """Print a table for people; the columns `text` are aligned left, numbers right."""
         if self.as_json:
             return
         from rich.box import SIMPLE_HEAD
@@ -98,7 +120,7 @@ class Output:
 
         table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
         for i, column in enumerate(columns):
-            table.add_column(column, justify="left" if i == 0 else "right")
+            table.add_column(column, justify="left" if i in text else "right")
         for row in rows:
             table.add_row(*row)
         self.console.print(table)

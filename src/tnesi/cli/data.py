@@ -21,7 +21,7 @@ def list_(as_json: Json = False) -> None:
     out = Output(as_json)
     all_of_them = [describe(name) for name in NAMES]
     rows = [[d.name, d.title, "yes" if d.found else "no"] for d in all_of_them]
-    out.table("", ["name", "what it is", "here"], rows)
+    out.table("", ["name", "what it is", "here"], rows, text=(0, 1, 2))
     out.say("Fetch one with: tnesi data fetch NAME")
     out.finish(data=[{"name": d.name, "title": d.title, "found": d.found} for d in all_of_them])
 
@@ -56,5 +56,5 @@ def info(name: Name, as_json: Json = False) -> None:
     found = asdict(describe(name))
     rows = [[key, "\n".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
             for key, value in found.items() if value not in (None, "")]  # fmt: skip
-    out.table("", ["", ""], rows)
+    out.table("", ["", ""], rows, text=(0, 1))
     out.finish(**found)

@@ -53,7 +53,7 @@ def info(model: Model, as_json: Json = False) -> None:
         for key, value in entries.items()
         if value not in ("", None)
     ]
-    out.table(str(model), ["", ""], lines)
+    out.table(str(model), ["", ""], lines, text=(0, 1))
     out.finish(
         file=model,
         kind=header.kind,

@@ -48,7 +48,8 @@ def predict(
 ) -> None:
     """Predict the class of each row of DATA: row, label, probability, margin.
 
-    The margin is the lead of the most probable class over the second. Data are read and predicted a block at a time, so
+    The margin is the lead of the most probable class over the second; of a folder of images the files are named
+    too. Data are read and predicted a block at a time, so
     they may be larger than memory.
 
     [bold]Example[/bold]
@@ -82,18 +83,22 @@ def _write(file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: 
 
     names = [_quoted(str(k)) for k in classifier.classes_.tolist()]
     counts = np.zeros(len(names), int)
-    file.write("row,label,probability,margin\n")
+    files = [_quoted(str(path)) for path in getattr(rows, "paths", ())]
+    file.write("row,label,probability,margin" + (",file\n" if files else "\n"))
     for block in predict_blocks(classifier, rows):
-        file.write(_lines(block, names))
+        file.write(_lines(block, names, files))
         counts += np.bincount(block.code, minlength=len(names))
         progress.advance(len(block.code))
         progress.tell(f"{block.start + len(block.code):,} rows predicted")
     return {str(k): int(n) for k, n in zip(classifier.classes_.tolist(), counts, strict=True)}
 
 
-def _lines(block: Predicted, names: list[str]) -> str:
+def _lines(block: Predicted, names: list[str], files: list[str]) -> str:
     values = zip(block.code.tolist(), block.probability.tolist(), block.margin.tolist(), strict=True)
-    return "".join(f"{i},{names[k]},{p:.6f},{m:.6f}\n" for i, (k, p, m) in enumerate(values, block.start))
+    lines = [f"{i},{names[k]},{p:.6f},{m:.6f}" for i, (k, p, m) in enumerate(values, block.start)]
+    if files:
+        lines = [f"{line},{file}" for line, file in zip(lines, files[block.start :], strict=False)]
+    return "\n".join(lines) + "\n"
 
 
 def _quoted(name: str) -> str:
@@ -167,7 +172,7 @@ def _table(out: Output, result: Evaluation) -> None:
         wrong = [(int(m), j) for j, m in enumerate(result.confusion[k]) if j != k and m]
         mixed = ", ".join(f"{result.classes[j]} ({m})" for m, j in sorted(wrong, reverse=True)[:3])
         rows.append([str(name), f"{n:,}", percent(float(result.errors_by_class[k])) if n else "-", mixed])
-    out.table("", ["class", "rows", "error", "taken for"], rows)
+    out.table("", ["class", "rows", "error", "taken for"], rows, text=(0, 3))
 
 
 def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:

@@ -95,7 +95,10 @@ def report(
         raise ValueError(f"{folder} is not a folder: give one that `tnesi reproduce` made")
     out = Output(as_json)
     with out.progress("writing the report"):
-        page = write_report(RunFolder(folder), output)
+        try:
+            page = write_report(RunFolder(folder), output)
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(f"{folder} holds records that this version cannot read ({error!r})") from error
     out.say(f"Report: {page}")
     out.finish(report=page)
 

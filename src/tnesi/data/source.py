@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -104,9 +105,14 @@ class ArraySource(Source):
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.dtype)
+        mapped: Any = getattr(self.array, "_mmap", None) if getattr(self.array, "mode", "") == "r" else None
         for start in range(0, self.n_rows, size):
             block = self.array[start : start + size]
-            yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
+            if mapped is None:
+                yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
+            else:  # a copy, and the pages back to the system: else all of the file ends up in memory
+                yield np.array(block, self.dtype, order="C").reshape(len(block), self.n_features)
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def load(self) -> Array:
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):

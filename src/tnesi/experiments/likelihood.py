@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,15 @@ from tnesi.search.neighbours import NeighbourSearch
 Array = npt.NDArray[Any]
 
 
+def wanted_curves(protocol: Protocol) -> list[tuple[Labels, int]]:
+    """Return truncation and seed of all curves of a protocol."""
+    return [(c, protocol.seed_of(run)) for c in protocol.truncations for run in range(protocol.runs)]
+
+
 def run_likelihood(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
     """Learn the first layer for each truncation and seed, with a record each as soon as it is done."""
     done = {(record["truncation"], record["seed"]) for record in folder.records}
-    wanted = [(c, protocol.seed_of(run)) for c in protocol.truncations for run in range(protocol.runs)]
-    pending = [key for key in wanted if key not in done]
+    pending = [key for key in wanted_curves(protocol) if key not in done]
     progress.begin(len(pending))
     task = protocol.tasks[0]
     for truncation, seed in pending:
@@ -46,6 +51,7 @@ class _Curve:
     def __init__(self, protocol: Protocol, data: Data, seed: int, progress: Progress, truncation: Labels) -> None:
         assert data.test is not None
         self.points: list[dict[str, Any]] = []
+        self._looked = 0.0  # seconds spent on looking, which are not those of learning
         self._protocol, self._seed, self._progress, self._truncation = protocol, seed, progress, truncation
         self._threads = resolve_threads(None)
         norm = float(protocol.parameters["norm"])
@@ -88,14 +94,17 @@ class _Curve:
 
     def _look(self, fields: Fields, monitor: Monitor) -> None:
         """Take the exact likelihood of the sample, and the test error when the sample's labels name the fields."""
+        began = time.perf_counter()
         entry = monitor.history[-1]
-        point = {key: entry[key] for key in ("iteration", "free_energy", "seconds")}
+        point = {"iteration": entry["iteration"], "free_energy": entry["free_energy"]}
+        point["seconds"] = entry["seconds"] - self._looked
         if entry["iteration"] in self._protocol.evaluate_at:
             truncation = len(fields) if self._truncation == "all" else self._truncation
             energy = FreeEnergy.of(self._sample, None, -np.log(len(fields)), self._threads)
             point["log_likelihood"] = energy.mean(log_likelihood(fields, self._sample, self._threads))
             point["error"] = self._error(fields, min(truncation, 200))
         self.points.append(point)
+        self._looked += time.perf_counter() - began
 
     def _error(self, fields: Fields, truncation: int) -> float:
         search = ExactSearch(truncation, self._threads)

@@ -22,12 +22,12 @@ Array = npt.NDArray[Any]
 
 _KEEP_FROM = 60.0
 """A mixture that took more seconds than this is kept in a file until all of its runs are done."""
-_OURS = ("solver", "max_iter", "tol", "label_learning_rate")
+_OURS = ("solver", "max_iter", "tol", "shrinkage", "label_learning_rate")
 
 
 def build(protocol: Protocol, method: Method, seed: int) -> SimpletronClassifier:
     """Return the network of a method, not fitted yet: the preset's with the protocol's parameters."""
-    changes = dict(protocol.parameters)
+    changes = protocol.parameters | method.parameters
     if protocol.solver == "em":
         defaults = signature(SimpletronClassifier).parameters
         changes = {name: defaults[name].default for name in _OURS} | changes

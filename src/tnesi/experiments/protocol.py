@@ -32,11 +32,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Method:
-    """A network of the family, by the name of its preset; `runs` where they differ from the protocol's."""
+    """A network of the family, by the name of its preset.
+
+    `paper` is what the paper calls it, where our name differs; `parameters` are over those of the preset, `runs`
+    where they differ from the protocol's.
+    """
 
     name: str
     preset: str
     runs: int | None = None
+    paper: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,9 @@ class Protocol:
     evaluate_at: tuple[int, ...] = ()
     sample_rows: int = 0
 
-    def seed_of(self, run: int) -> int:
+    def seed_of(self, run: int, method: Method | None = None) -> int:
         """Return which mixture a run uses: one for each of `runs`, or those of `seeds`, again and again."""
-        seeds = self.seeds or tuple(range(self.runs))
+        seeds = self.seeds or tuple(range(method.runs if method and method.runs else self.runs))
         return seeds[run % len(seeds)]
 
     def n_runs(self, method: Method, labels: Labels) -> int:
@@ -141,7 +147,9 @@ def read_protocol(
     given["methods"] = tuple(Method(**method) for method in given.get("methods", ()))
     protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
     if solver == "hebbian":
-        protocol = replace(protocol, parameters={**protocol.parameters, **protocol.hebbian})
+        as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # it knows no prior
+        parameters = {**protocol.parameters, **protocol.hebbian}
+        protocol = replace(protocol, parameters=parameters, methods=tuple(as_published.values()))
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)

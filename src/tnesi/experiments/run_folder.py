@@ -107,5 +107,5 @@ class RunFolder:
         file = self.path / f"{name}.npz"
         if not file.exists():
             return None
-        with np.load(file, allow_pickle=False) as found:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as found:
             return {key: found[key] for key in found.files}

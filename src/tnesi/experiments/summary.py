@@ -32,6 +32,7 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
         (row["task"], row["method"], row["labels_per_class"]): row
         for row in paper_values(configuration.get("paper", ""))
     }
+    published = {method["name"]: method.get("paper") or method["name"] for method in configuration["methods"]}
     order: list[Labels] = configuration["labels_per_class"]
     settings: dict[tuple[str, str, Labels], list[dict[str, Any]]] = {}
     for record in folder.records:
@@ -42,7 +43,8 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
     for key in sorted(settings, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), order.index(k[2]))):
         task, method, labels = key
         ours = Summary.of([record["error"] for record in settings[key]])
-        theirs = _published(paper.get((task, method, str(labels))))
+        in_paper = published.get(method, method)
+        theirs = _published(paper.get((task, in_paper, str(labels))))
         rows.append(
             {
                 "task": task,
@@ -51,6 +53,7 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
                 "n_labels": settings[key][0]["n_labels"],
                 "ours": asdict(ours),
                 "paper": None if theirs is None else asdict(theirs),
+                "paper_method": in_paper,
                 "distance": nan if theirs is None else ours.distance(theirs),
             }
         )

@@ -31,7 +31,7 @@ def wanted_runs(protocol: Protocol) -> list[Key]:
     for task in protocol.tasks:
         for method in protocol.methods:
             of_method = [
-                (task.name, method.name, labels, run, protocol.seed_of(run))
+                (task.name, method.name, labels, run, protocol.seed_of(run, method))
                 for labels in protocol.labels_per_class
                 for run in range(protocol.n_runs(method, labels))
             ]

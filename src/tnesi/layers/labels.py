@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Number
 from typing import Any
 
@@ -66,7 +67,9 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
         if len(kinds) > 1 or not all(isinstance(v, (str, Number, np.bool_)) for v in given):
             raise ValueError("the labels are of different kinds: pass all of them as strings, or all as numbers")
         given = np.array(given.tolist())
-    check_classification_targets(given)
+    with warnings.catch_warnings():  # with one label per class there are as many classes as labels
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(given)
     classes, codes = np.unique(given, return_inverse=True)
     if classes.size < 2:
         raise ValueError(

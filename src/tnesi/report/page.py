@@ -101,7 +101,7 @@ def _times(configuration: Row, records: list[Row]) -> list[Section]:
     for record in records:
         if record.get("curve"):
             key = configuration["tasks"][0]["title"], f"C' = {record['truncation']}", "first layer"
-            spent.setdefault(key, {})[record["run"]] = record["curve"][-1]["seconds"]
+            spent.setdefault(key, {})[record["seed"]] = record["curve"][-1]["seconds"]
     if not spent:
         return []
     cells = [

@@ -6,6 +6,7 @@ from dataclasses import fields
 from math import inf, isnan
 from typing import Any
 
+from tnesi.experiments.likelihood import wanted_curves
 from tnesi.experiments.protocol import Method, Protocol, Task
 from tnesi.experiments.table import record_key, wanted_runs
 
@@ -44,8 +45,8 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
     if protocol.kind == "table":
         done, wanted = {record_key(record) for record in records}, set(wanted_runs(protocol))
     elif protocol.kind == "likelihood":
-        done = {(record["truncation"], record["run"]) for record in records}
-        wanted = {(c, run) for c in protocol.truncations for run in range(protocol.runs)}
+        done = {(record["truncation"], record["seed"]) for record in records}
+        wanted = set(wanted_curves(protocol))
     else:
         done, wanted = {record["task"] for record in records}, {task.name for task in protocol.tasks}
     return len(done & wanted), len(wanted)

@@ -2,7 +2,7 @@
 
 Every field has a list of the fields that share most points with it (they were together in some K^(n)). The points
 whose best field is c look at the list of c and at their own K^(n), so K^(n) never gets worse and the free energy
-never falls (the criterion of the paper's eq. 14). The lists are made anew from the activities every third iteration;
+never falls (the criterion of the paper's eq. 15). The lists are made anew from the activities every third iteration;
 that costs N C'^2 counts and no arithmetic on the data at all. Points of one field are taken together, as a
 small dense product whose rows stay in cache.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.report.figures.canvas import PAGE, SERIES, Picture, drawing, label, log_x, log_y, new_axes
+from tnesi.report.figures.canvas import INK, MUTED, PAGE, SERIES, Picture, drawing, label, log_x, log_y, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +36,8 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
             mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["n_labels"])
             runs = [(r["n_labels"], r["error"]) for r in records if r["method"] == method]
             drawn += _series(axes, method, SERIES[i % len(SERIES)], mine, runs)
+        for i, name in enumerate(dict.fromkeys(row["paper_method"] for row in rows if row["paper"])):
+            drawn += _published(axes, name, (INK, MUTED)[i % 2], rows)
         ticks = sorted({row["n_labels"] for row in rows})
         log_x(axes, ticks)
         if _crowded(ticks):
@@ -62,14 +64,19 @@ def _series(axes: Axes, method: str, colour: str, rows: list[Row], runs: list[tu
         [row["n_labels"] for row in rows], [row["ours"]["mean"] for row in rows], yerr=_bars(rows, "ours"), fmt="-o",
         color=colour, linewidth=1.4, markersize=5, capsize=2, label=f"{label(method)}, ours",
     )  # fmt: skip
-    published = [row for row in rows if row["paper"]]
-    if published:
-        axes.errorbar(
-            [_BESIDE * row["n_labels"] for row in published], [row["paper"]["mean"] for row in published],
-            yerr=_bars(published, "paper"), fmt="--D", color=colour, linewidth=0.8, markersize=5.5,
-            markerfacecolor=PAGE, capsize=2, label=f"{label(method)}, paper",
-        )  # fmt: skip
-    return [*y.tolist(), *(row[key]["mean"] for row in rows for key in ("ours", "paper") if row[key])]
+    return [*y.tolist(), *(row["ours"]["mean"] for row in rows)]
+
+
+def _published(axes: Axes, method: str, colour: str, rows: list[Row]) -> list[float]:
+    """Draw one network of the paper, once, however many of ours are compared with it."""
+    found = {row["n_labels"]: row for row in rows if row["paper"] and row["paper_method"] == method}
+    mine = [found[n] for n in sorted(found)]
+    axes.errorbar(
+        [_BESIDE * row["n_labels"] for row in mine], [row["paper"]["mean"] for row in mine],
+        yerr=_bars(mine, "paper"), fmt="--D", color=colour, linewidth=0.8, markersize=5.5,
+        markerfacecolor=PAGE, capsize=2, label=f"{label(method)}, paper",
+    )  # fmt: skip
+    return [row["paper"]["mean"] for row in mine]
 
 
 def _bars(rows: list[Row], key: str) -> list[float]:
