@@ -26,3 +26,12 @@ def tell_iterations(progress: Progress, name: str) -> Callable[[dict[str, Any]],
         progress.tell(f"{name}: iteration {entry['iteration']}")
 
     return callback
+
+
+def tell_parts(progress: Progress) -> Callable[[str, int, int | None], None]:
+    """Return a callback for downloads and preparations, which say what is done and how much of it."""
+
+    def callback(what: str, done: int, total: int | None) -> None:
+        progress.tell(f"{what}: {100 * done / total:.0f} %" if total else f"{what}: {done:,}")
+
+    return callback

@@ -143,3 +143,25 @@ def test_sample(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
     rows = np.load(tmp_path / "s.npy")
     assert rows.shape == (12, 64)
     assert np.array_equal(rows, np.loadtxt(tmp_path / "s.csv", delimiter=","))
+
+
+def test_predictions_of_images_name_their_files(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for i, (pixels, label) in enumerate(zip(digits[0][:60], digits[1][:60], strict=True)):
+        folder = tmp_path / "photos" / f"class {label}, really"
+        folder.mkdir(parents=True, exist_ok=True)
+        image.fromarray(16 * pixels.reshape(8, 8).clip(0, 15)).save(folder / f"{i:03}.png")
+    run("fit", tmp_path / "photos", "-o", tmp_path / "m.tnesi", "--fields", 30)
+    run("predict", tmp_path / "m.tnesi", tmp_path / "photos", "-o", tmp_path / "p.csv")
+    with (tmp_path / "p.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert len(found) == 60
+    assert all(Path(row["file"]).is_file() for row in found)
+    assert np.mean([row["label"] in row["file"] for row in found]) > 0.7
+
+
+def test_a_prior_can_be_chosen(run_json: Callable[..., Any], tmp_path: Path) -> None:
+    for value in ("0", "5"):
+        run_json("fit", "digits", "--shrinkage", value, "--fields", 60, "-o", tmp_path / f"{value}.tnesi")
+    plain, shrunk = (load(tmp_path / f"{value}.tnesi").mixture_.weights_ for value in ("0", "5"))
+    assert shrunk.std(axis=0).sum() < plain.std(axis=0).sum()

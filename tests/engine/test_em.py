@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tnesi.engine.em import run_em
 from tnesi.engine.monitor import Monitor
-from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
+from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import NeighbourSearch
@@ -34,6 +34,25 @@ def test_free_energy_never_falls_under_exact_em(seed: int, n: int, d: int, data:
     monitor = Monitor(tol=0)
     run_em(rows, weight, fields, search, monitor, max_iter=12, n_threads=1)
     assert (np.diff(energies(monitor)) > -2e-4).all()
+
+
+@given(st.integers(0, 10**6), st.integers(2, 150), st.integers(2, 40), st.floats(0.01, 20), st.data())
+def test_free_energy_plus_log_prior_never_falls(
+    seed: int, n: int, d: int, strength: float, data: st.DataObject
+) -> None:
+    c = data.draw(st.integers(1, min(n, 25)))
+    rows, fields = problem(seed, n, d, c)
+    weight = data.draw(st.sampled_from([None, np.random.default_rng(seed).uniform(0.1, 5, n).astype(np.float32)]))
+    search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(1)]))
+    shrinkage = Shrinkage.towards_mean(rows, weight, strength)
+    assert shrinkage is not None
+    monitor, log_prior = Monitor(tol=0), []
+    run_em(
+        rows, weight, fields, search, monitor, max_iter=10, n_threads=1, shrinkage=shrinkage,
+        observe=lambda fields: log_prior.append(shrinkage.log_density(fields)),
+    )  # fmt: skip
+    total = n if weight is None else weight.sum()
+    assert (np.diff(energies(monitor) + np.array(log_prior) / total) > -5e-4).all()
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 20))

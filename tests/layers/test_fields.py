@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tnesi.layers.fields import draw_distinct, start_from_rows, start_hebbian
+from tnesi.layers.fields import Shrinkage, draw_distinct, start_from_rows, start_hebbian
 from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.search.exact import ExactSearch, full_step
 
 
 @pytest.fixture
@@ -60,3 +61,24 @@ def test_moments_with_weights(rows: Rows) -> None:
     mean, std = rows.moments(count.astype(np.float32))
     np.testing.assert_allclose(mean, y.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(std, y.std(axis=0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("strength", [0.5, 1.0, 7.0])
+def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> None:
+    fields = start_from_rows(rows, None, np.arange(6))
+    activities = ExactSearch(3, 1).start(fields, rows)
+    shrinkage = Shrinkage.towards_mean(rows, None, strength)
+    plain, mass = fields.m_step(rows, None, activities, 1)
+    shrunk, same_mass = fields.m_step(rows, None, activities, 1, shrinkage=shrinkage)
+    np.testing.assert_array_equal(mass, same_mass)
+    mean = rows.y().mean(axis=0)
+    expected = (mass[:, None] * plain.w + strength * mean) / (mass[:, None] + strength)
+    np.testing.assert_allclose(shrunk.w, expected, rtol=1e-5)
+    np.testing.assert_allclose(shrunk.w.sum(axis=1), rows.norm, rtol=1e-5)
+    np.testing.assert_allclose(shrunk.w_sum, rows.norm, rtol=1e-5)
+    full, *_ = full_step(fields, rows, None, None, 1, shrinkage)
+    np.testing.assert_allclose(full.w.sum(axis=1), rows.norm, rtol=1e-4)
+
+
+def test_no_shrinkage_is_none(rows: Rows) -> None:
+    assert Shrinkage.towards_mean(rows, None, 0) is None

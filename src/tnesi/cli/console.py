@@ -34,6 +34,8 @@ LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The colum
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same result.")]
 
 INTERRUPTED = 130
+_PLAIN_WIDTH = 140
+"""Columns of text where there is no terminal."""
 _PLAIN_EVERY = 10.0
 """Seconds between lines of progress where there is no terminal."""
 
@@ -104,7 +106,8 @@ class Output:
     def console(self) -> Console:
         from rich.console import Console
 
-        return Console(highlight=False, soft_wrap=True)
+        found = Console(highlight=False, soft_wrap=True)
+        return found if found.is_terminal else Console(highlight=False, soft_wrap=True, width=_PLAIN_WIDTH)
 
     def say(self, text: str) -> None:
         """Print a line for people."""
@@ -118,9 +121,16 @@ class Output:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
-        table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            title=title or None,
+            title_justify="left",
+            title_style="bold",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+            show_header=any(columns),
+        )
         for i, column in enumerate(columns):
-            table.add_column(column, justify="left" if i in text else "right")
+            table.add_column(column, no_wrap=i == 0, justify="left" if i in text else "right")
         for row in rows:
             table.add_row(*row)
         self.console.print(table)

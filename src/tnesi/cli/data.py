@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tnesi._progress import tell_parts
 from tnesi.cli.console import Json, Output, Quiet, errors_for_people
 
 app = typer.Typer(help="Data sets that have a name: list them, fetch them, look at one.", no_args_is_help=True)
@@ -34,12 +35,7 @@ def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
 
     out = Output(as_json, quiet)
     with out.progress(f"fetching {name}") as progress:
-
-        def tell(file: str, done: int, total: int | None) -> None:
-            of = f" of {total / 1e6:.1f}" if total else ""
-            progress.tell(f"{file}: {done / 1e6:.1f}{of} MB")
-
-        folder = fetch_data(name, progress=tell)
+        folder = fetch_data(name, progress=tell_parts(progress))
     out.say(f"{name} is in {folder}.")
     out.finish(name=name, folder=folder)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 import typer
 
 from tnesi._files import check_place
-from tnesi._progress import Progress
+from tnesi._progress import Progress, tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -49,6 +49,7 @@ def fit(
     fields: Fields = "auto",
     truncation: Truncation = "15",
     norm: Norm = "auto",
+    shrinkage: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
     threshold: Annotated[float, typer.Option(help="A row teaches its class when it is ahead by more than this.")] = 0.6,
     self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
     solver: Solver = "em",
@@ -80,10 +81,11 @@ def fit(
     began = time.perf_counter()
     check_place(output)
     with out.progress(f"reading {data}") as progress:
-        found, tested = _open(data, labels, label_column, test)
+        found, tested = _open(data, labels, label_column, test, progress)
         parameters = _parameters(
             n_components=fields, truncation=truncation, norm=norm, solver=solver, zero_rows=zero_rows,
             n_threads=threads, random_state=seed, threshold=threshold, self_labelling=self_labelling,
+            shrinkage=shrinkage,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
@@ -106,10 +108,12 @@ def fit(
     out.finish(model=output, seconds=seconds, **result)
 
 
-def _open(data: str, labels: str | None, label_column: str | None, test: str | None) -> tuple[Data, Data | None]:
+def _open(
+    data: str, labels: str | None, label_column: str | None, test: str | None, progress: Progress
+) -> tuple[Data, Data | None]:
     from tnesi.data import open_data
 
-    found = open_data(data, labels=labels, label_column=label_column)
+    found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     return found, found.test if test is None else open_data(test, label_column=label_column)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from tnesi._progress import Progress
+from tnesi._progress import Progress, tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -62,7 +62,7 @@ def predict(
     began = time.perf_counter()
     with out.progress(f"reading {data}") as progress:
         classifier = classifier_of(model, threads)
-        rows = _part(data, part, label_column=label_column).rows
+        rows = _part(data, part, progress, label_column=label_column).rows
         _check_columns(model, rows.feature_names)
         progress.begin(len(rows))
         with _writing(output) as file:
@@ -138,7 +138,7 @@ def evaluate(
     out = Output(as_json, quiet)
     with out.progress(f"reading {data}") as progress:
         classifier = classifier_of(model, threads)
-        found = _part(data, part, labels=labels, label_column=label_column)
+        found = _part(data, part, progress, labels=labels, label_column=label_column)
         _check_columns(model, found.rows.feature_names)
         progress.begin(len(found.rows))
         result = measure(classifier, found, progress)
@@ -187,12 +187,14 @@ def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
     return found
 
 
-def _part(data: str, part: str | None, *, labels: str | None = None, label_column: str | None = None) -> Data:
+def _part(
+    data: str, part: str | None, progress: Progress, *, labels: str | None = None, label_column: str | None = None
+) -> Data:
     from tnesi.data import open_data
 
     if part not in (None, "train", "test"):
         raise ValueError(f"--part {part}: give train or test")
-    found = open_data(data, labels=labels, label_column=label_column)
+    found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     if part == "test" and found.test is None:
         raise ValueError(f"{data} has no test part: leave out --part")
     return found.test if found.test is not None and part != "train" and labels is None else found

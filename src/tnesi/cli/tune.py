@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tnesi._progress import tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -58,7 +59,7 @@ def tune(
     norms = None if norm == "auto" else _list("norm", norm, float)
     given = _parameters(n_components=fields, truncation="15", norm="auto")
     with out.progress(f"reading {data}") as progress:
-        found = open_data(data, labels=labels, label_column=label_column)
+        found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
         y = _draw(found, labels_per_class, seed)
         if y is None:
             y = found.y  # says what is missing

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from tnesi.data.arrays import read_npy
 from tnesi.data.csv_files import read_csv
+from tnesi.data.download import Progress
 from tnesi.data.idx import read_idx_data
 from tnesi.data.images import read_images
 from tnesi.data.label_files import read_labels
@@ -28,7 +29,11 @@ from tnesi.data.zarr_store import read_zarr
 
 
 def open_data(
-    where: Any, *, labels: npt.ArrayLike | str | os.PathLike[str] | None = None, label_column: str | int | None = None
+    where: Any,
+    *,
+    labels: npt.ArrayLike | str | os.PathLike[str] | None = None,
+    label_column: str | int | None = None,
+    progress: Progress | None = None,
 ) -> Data:
     """Open data of any kind that can be read; see `tnesi.data` for what that is.
 
@@ -41,6 +46,8 @@ def open_data(
         The labels of the rows or a file that has them (see `tnesi.data.label_files`), instead of those in the data.
     label_column : str or int, optional
         Name or number of the column of labels in a table, name of the array of labels in a ``.npz`` or Zarr group.
+    progress : callable, optional
+        Called with (what, done, total) while a named data set is downloaded or prepared.
 
     Returns
     -------
@@ -64,7 +71,7 @@ def open_data(
     if labels is not None and label_column is not None:
         raise DataError("there are labels and a label_column: give one of them")
     if isinstance(where, str | os.PathLike):
-        data = _open_path(where, label_column, find_labels=labels is None)
+        data = _open_path(where, label_column, labels is None, progress)
     elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
         data = read_frame(where, label_column)
     elif label_column is not None:
@@ -83,11 +90,13 @@ def _array_source(where: Any) -> ArraySource | CsrSource:
         raise error if isinstance(error, DataError) else DataError(f"this is no array of numbers: {error}") from error
 
 
-def _open_path(where: str | os.PathLike[str], label_column: str | int | None, find_labels: bool) -> Data:
+def _open_path(
+    where: str | os.PathLike[str], label_column: str | int | None, find_labels: bool, progress: Progress | None
+) -> Data:
     if isinstance(where, str) and where in NAMES:
         if label_column is not None:
             raise DataError(f"{where} is a named data set and has its labels: leave out label_column")
-        return load_named(where)
+        return load_named(where, progress=progress)
     path = Path(where)
     if not path.exists():
         raise FileNotFoundError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tnesi._progress import Progress
+from tnesi._progress import Progress, tell_parts
 from tnesi.data import Data, DataNotFoundError, load_named
 from tnesi.experiments.likelihood import run_likelihood
 from tnesi.experiments.machine import machine
@@ -65,11 +65,11 @@ def _find(task: Task, progress: Progress) -> Data:
     """Return the first of a task's data sets that is on this machine; else fetch the last."""
     for name in task.data:
         try:
-            return load_named(name, download=False)
+            return load_named(name, download=False, progress=tell_parts(progress))
         except DataNotFoundError:
             continue
     progress.tell(f"fetching {task.data[-1]}")
-    return load_named(task.data[-1])
+    return load_named(task.data[-1], progress=tell_parts(progress))
 
 
 def _adopt(protocol: Protocol, runs: RunFolder, neighbour: Path, configuration: dict[str, object]) -> None:

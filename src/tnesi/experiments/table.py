@@ -134,12 +134,10 @@ def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t
     truth = np.asarray(data.test.y)
     predicted = classes[t.argmax(axis=1)]
     order = np.argsort(margin, kind="stable")
-    wrong = order[(predicted != truth)[order]]
-    for kind, rows in (
-        ("least", order[:_EXAMPLES]),
-        ("most", order[::-1][:_EXAMPLES]),
-        ("wrong", wrong[::-1][:_EXAMPLES]),
-    ):
+    most = _one_of_each_class_in_turn(order[::-1], predicted)
+    wrong = most[(predicted != truth)[most]]
+    chosen = {"least": order[:_EXAMPLES], "most": most[:_EXAMPLES], "wrong": wrong[:_EXAMPLES]}
+    for kind, rows in chosen.items():
         folder.save_arrays(
             f"{name}-{kind}",
             rows=rows,
@@ -149,3 +147,12 @@ def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t
             predicted=predicted[rows].astype(str),
             margin=margin[rows],
         )
+
+
+def _one_of_each_class_in_turn(rows: Array, classes: Array) -> Array:
+    """Reorder rows: first the first of each class, then the second of each, and so on."""
+    turn = np.empty(len(rows), int)
+    for k in np.unique(classes):
+        mine = classes[rows] == k
+        turn[mine] = np.arange(mine.sum())
+    return np.asarray(rows[np.argsort(turn, kind="stable")])

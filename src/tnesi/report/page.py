@@ -131,7 +131,10 @@ def _circumstances(configuration: Row) -> Section:
         for task in configuration["tasks"]
         if task["name"] in sizes
     }
-    methods = {m["name"]: f"preset {m['preset']}" for m in configuration.get("methods", ())}
+    methods = {
+        m["name"]: ", ".join([f"preset {m['preset']}", *(f"{k} {v:g}" for k, v in m.get("parameters", {}).items())])
+        for m in configuration.get("methods", ())
+    }
     protocol: Row = {
         **of_data,
         **{f"network: {name}": preset for name, preset in methods.items()},

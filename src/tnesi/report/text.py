@@ -50,8 +50,8 @@ def _value(summary: dict[str, Any] | None) -> str:
 
 def _errors(task: dict[str, Any], found: list[dict[str, Any]]) -> TextTable:
     with_paper = any(row["paper"] for row in found)
-    columns = ["network", "labels per class", "labels", "test error % ± SEM (STD)", "runs"]
-    columns += ["paper", "difference / joint SE"] if with_paper else []
+    columns = ["network", "per class", "labels", "error % ± SEM (STD)", "runs"]
+    columns += ["paper", "difference / SE"] if with_paper else []
     rows = []
     for row in found:
         cells = [row["method"], str(row["labels_per_class"]), f"{row['n_labels']:,}", plus_minus(row["ours"])]
