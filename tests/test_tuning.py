@@ -43,7 +43,7 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
     monkeypatch.setattr(tnesi.tuning, "SimpletronClassifier", Counting)
     found = tune(X, few, truncations=[3, 9], norms=[200], thresholds=[0.5, 0.7], n_splits=3, n_components=80)
     assert fits == [3, 9]
-    assert (found.mixtures, found.n_train, found.n_validation) == (2, 30, 30)
+    assert (len(found.likelihoods), found.n_train, found.n_validation) == (2, 30, 30)
     assert len(seen) == 2 * 2 * 3
     labelled = set(np.flatnonzero(few >= 0).tolist())
     for rows in seen:

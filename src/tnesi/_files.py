@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     >>> [p.name for p in folder.iterdir()]
     ['note.txt']
     """
-    path = Path(path)
+    path = Path(path).resolve()  # where a link leads to
     temporary = _temporary(path)
     try:
         yield temporary
@@ -38,14 +39,25 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Create a folder if need be and let one process at a time work in it; others wait, or get BlockingIOError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
 def check_place(path: str | Path) -> None:
     """Raise the error that `replacing` would, before a long computation and not after it."""
-    _temporary(Path(path)).unlink()
+    _temporary(Path(path).resolve()).unlink()
 
 
 def _temporary(path: Path) -> Path:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a device or a pipe: give the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into: create it first")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".part")

@@ -47,11 +47,11 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
 
 
 def check_weights(sample_weight: Any, X: Array) -> Array | None:
-    """Return the weights as float32; only their proportions matter, so extreme ones are scaled."""
+    """Return the weights as float32, which count rows; if none of them reaches 1, the largest one becomes 1."""
     if sample_weight is None:
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not 1e-6 < weight.max() < 1e6:
+    if 0 < weight.max() < 1 or weight.max() > 1e6:
         weight = weight / weight.max()
     return weight.astype(np.float32)
 

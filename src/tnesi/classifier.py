@@ -189,7 +189,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels; rows without one have the marker `unlabelled`.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight 3 counts like three equal rows, a row of weight 0 is absent.
+            A row of weight 3 counts like three equal rows, a row of weight 0 is absent. Weights of which none reaches
+            1 are proportions: they are scaled so that the largest is 1.
 
         Returns
         -------

@@ -46,6 +46,7 @@ MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
 LARGEST_NORM = 1e12
+LARGEST_SHRINKAGE = 1e6
 MOST_THREADS = 1024
 
 
@@ -182,7 +183,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight 3 counts like three equal rows, a row of weight 0 is absent.
+            A row of weight 3 counts like three equal rows, a row of weight 0 is absent. Weights of which none reaches
+            1 are proportions: they are scaled so that the largest is 1.
 
         Returns
         -------
@@ -373,7 +375,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         check_choice("zero_rows", self.zero_rows, ("error", "uniform"))
         check_integer("max_iter", self.max_iter, 1)
         check_real("tol", self.tol, 0)
-        check_real("shrinkage", self.shrinkage, 0)
+        check_real("shrinkage", self.shrinkage, 0, LARGEST_SHRINKAGE)
         check_integer("batch_size", self.batch_size, 1)
         check_real("learning_rate", self.learning_rate, 0, open_low=True)
 

@@ -109,7 +109,7 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int = BLOCK_ROWS) ->
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in known))]
     if not given:
         raise DataError(f"{data.name} has no labels to compare with")
-    strangers = sorted({str(v) for v in given if _key(v) not in code_of})
+    strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
     code_of |= {name: len(known) + i for i, name in enumerate(strangers)}
     missing = len(code_of)
     truth = np.array([code_of.get(_key(v), missing) for v in y.tolist()])

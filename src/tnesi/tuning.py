@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -59,7 +59,6 @@ class Tuned:
     likelihoods: dict[tuple[float, int], float]
     n_train: int
     n_validation: int
-    mixtures: int = field(default=0)
 
     @property
     def best(self) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def tune(
             )
     trials.sort(key=lambda trial: trial.error)
     n_train, n_validation = (int(half.size) for half in splits[0])
-    return Tuned(trials, likelihoods, n_train, n_validation, len(likelihoods))
+    return Tuned(trials, likelihoods, n_train, n_validation)
 
 
 def _norms_around_auto(X: Any, random_state: int, parameters: dict[str, Any]) -> list[float]:

@@ -98,7 +98,7 @@ def test_other_settings_need_another_folder(tmp_path: Path) -> None:
 
 def test_the_comparison_takes_over_the_runs_of_the_table(tmp_path: Path) -> None:
     first = replace(table(runs=2), name="mnist-table")
-    reproduce(first, tmp_path / "mnist-table")
+    reproduce(first, tmp_path / first.folder_name())
     second = replace(first, name="mnist-comparison", same_runs_as="mnist-table", labels_per_class=(2,))
     made: list[float] = []
 

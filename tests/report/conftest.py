@@ -23,9 +23,10 @@ def new_folder(tmp_path: Path) -> MakeFolder:
 
     def make(name: str, *, quick: bool = False, runs: int | None = None, **changes: Any) -> RunFolder:
         protocol = read_protocol(name, quick=quick, runs=runs)
+        (tmp_path / name).mkdir()
         folder = RunFolder(tmp_path / name)
         known = {"machine": machine(), "notes": [], "sizes": {t.name: [60000, 10000] for t in protocol.tasks}}
-        folder.configure(protocol.as_json() | known | {"data": {t.name: t.name for t in protocol.tasks}} | changes)
+        folder.configure(protocol.as_json() | known | {"data": {t.name: t.data[0] for t in protocol.tasks}} | changes)
         return folder
 
     return make

@@ -98,7 +98,7 @@ def test_a_real_run(tmp_path: Path) -> None:
 def test_a_table_beside_the_papers(table_folder: MakeFolder) -> None:
     page = page_of(table_folder(notes=["EMNIST byclass, not the paper's split"]))
     assert page.text.count("EMNIST byclass, not the paper's split.") == 2
-    assert "60 runs of t-NeSi and ff+-NeSi." in page.text
+    assert "90 runs of t-NeSi, t-NeSi+prior and ff+-NeSi." in page.text
     assert "joint standard error" in page.text
     assert "Unfinished" not in page.text
     assert re.search("[▼▲≈] (better|worse|alike)", page.text)
@@ -120,27 +120,27 @@ def test_few_and_many_classes(table_folder: MakeFolder, n_classes: int) -> None:
 
 def test_unfinished(new_folder: MakeFolder, table_record: Make) -> None:
     for name in ("mnist-table", "mnist-comparison", "mnist-likelihood", "mnist-weights", "nist-table"):
-        page = page_of(new_folder(name))
+        folder = new_folder(name)
+        page = page_of(folder)
         assert "No run has finished yet." in page.text
         assert "Unfinished: 0 of" in page.text
-    folder = new_folder("nist-table")
     folder.append(table_record("digits", "t-NeSi", 10, 3))
     folder.append(table_record("digits", "t-NeSi", "all", 0))
     page = page_of(folder)
-    assert "Unfinished: 2 of 120 runs are done" in page.text
+    assert "Unfinished: 2 of 240 runs are done" in page.text
     assert "▼ lower" in page.text or "▲ higher" in page.text  # one run has no standard error
 
 
 def test_damaged_examples_are_left_out(table_folder: MakeFolder) -> None:
     folder = table_folder("digits-table")
-    (folder.path / "examples-digits-t-NeSi-1-most.npz").write_bytes(b"no zip")
-    folder.save_arrays("examples-digits-t-NeSi-1-least", images=np.zeros((2, 5)), shape=np.array([4, 4]))
+    (folder.path / "examples-digits-t-NeSi+prior-1-most.npz").write_bytes(b"no zip")
+    folder.save_arrays("examples-digits-t-NeSi+prior-1-least", images=np.zeros((2, 5)), shape=np.array([4, 4]))
     assert len(page_of(folder).all("img")) == 35
 
 
 def test_comparison(table_folder: MakeFolder) -> None:
     page = page_of(table_folder("mnist-comparison"))
-    assert [len(page.all("svg")), page.text.count("AtlasRBF")] == [4 + 2 + 1 + 3, 4]
+    assert [len(page.all("svg")), page.text.count("AtlasRBF")] == [4 + 2 + 1 + 6, 4]
     assert "t-NeSi, ours" in page.text
     assert "ff+-NeSi, paper" in page.text
 
@@ -209,6 +209,7 @@ def test_hostile_text_is_only_text(table_folder: MakeFolder, new_folder: MakeFol
 
 def test_examples_come_from_the_folder(table_folder: MakeFolder, save_examples: Callable[..., None]) -> None:
     folder = table_folder("digits-table")
+    (folder.path.parent / "outside").mkdir()
     outside = RunFolder(folder.path.parent / "outside")
     save_examples(outside, "x-1-most", (4, 4))
     for record in folder.records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -13,4 +14,5 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'tnesi[cli]'")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave nothing half-written
     app()

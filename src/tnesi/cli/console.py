@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -90,7 +90,7 @@ def _fail(text: str, code: int, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"error": text}))
     else:
-        typer.secho(f"error: {text}", err=True, fg="red")
+        typer.secho(f"error: {printable(text)}", err=True, fg="red")
     raise typer.Exit(code) from None
 
 
@@ -100,7 +100,6 @@ class Output:
 
     as_json: bool = False
     quiet: bool = False
-    result: dict[str, Any] = field(default_factory=dict)
 
     @property
     def console(self) -> Console:
@@ -112,7 +111,7 @@ class Output:
     def say(self, text: str) -> None:
         """Print a line for people."""
         if not self.as_json:
-            self.console.print(text, markup=False)
+            self.console.print(printable(text), markup=False)
 
     def table(self, title: str, columns: list[str], rows: list[list[str]], *, text: tuple[int, ...] = (0,)) -> None:
         """Print a table for people; the columns `text` are aligned left, numbers right."""
@@ -120,9 +119,10 @@ class Output:
             return
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(
-            title=title or None,
+            title=Text(printable(title)) if title else None,
             title_justify="left",
             title_style="bold",
             box=SIMPLE_HEAD,
@@ -132,7 +132,7 @@ class Output:
         for i, column in enumerate(columns):
             table.add_column(column, no_wrap=i == 0, justify="left" if i in text else "right")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(printable(cell)) for cell in row))
         self.console.print(table)
 
     def finish(self, **result: Any) -> None:
@@ -148,7 +148,7 @@ class Output:
             with self._progress(text, total) as ticker:
                 yield ticker
         for warning in dict.fromkeys(str(w.message) for w in caught):
-            typer.secho(f"note: {warning}", err=True, fg="yellow")
+            typer.secho(f"note: {printable(warning)}", err=True, fg="yellow")
 
     @contextmanager
     def _progress(self, text: str, total: float | None) -> Iterator[Progress]:
@@ -210,6 +210,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (str, int, float, bool)) or value is None:
         return value
     return str(value)
+
+
+def printable(text: str) -> str:
+    """Return text without control characters: what comes from files must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def percent(value: float) -> str:

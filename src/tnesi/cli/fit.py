@@ -21,6 +21,7 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
+from tnesi.cli.options import Fields, Norm, PerClass, Truncation, Unlabelled, ZeroRows, drawn_labels, parameters_of
 
 if TYPE_CHECKING:
     from tnesi.classifier import SimpletronClassifier
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
     from tnesi.mixture import PoissonMixture
 
 Model = Union["SimpletronClassifier", "PoissonMixture"]
-PerClass = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Use only N labels of each class, drawn with --seed.")
-]
-Fields = Annotated[str, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, at most 10,000.")]
-Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
-Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalised; auto: from the data.")]
 Solver = Annotated[str, typer.Option(help="em, or hebbian: the published online rule.")]
 
 
@@ -43,6 +38,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
     labels: Labels = None,
     label_column: LabelColumn = None,
+    unlabelled: Unlabelled = "-1",
     labels_per_class: PerClass = None,
     seed: Seed = 0,
     test: Annotated[str | None, typer.Option(metavar="DATA", help="Labelled data to measure the error on.")] = None,
@@ -54,7 +50,7 @@ def fit(
     self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
     solver: Solver = "em",
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
-    zero_rows: Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")] = "error",
+    zero_rows: ZeroRows = "error",
     threads: Threads = None,
     training_state: Annotated[
         bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
@@ -82,14 +78,14 @@ def fit(
     check_place(output)
     with out.progress(f"reading {data}") as progress:
         found, tested = _open(data, labels, label_column, test, progress)
-        parameters = _parameters(
+        parameters = parameters_of(
             n_components=fields, truncation=truncation, norm=norm, solver=solver, zero_rows=zero_rows,
             n_threads=threads, random_state=seed, threshold=threshold, self_labelling=self_labelling,
-            shrinkage=shrinkage,
+            shrinkage=shrinkage, unlabelled=None,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
-        y = _draw(found, labels_per_class, seed)
+        y = drawn_labels(found, labels_per_class, seed, unlabelled)
         progress.tell("looking at the data")
         model = _learn(found, y, parameters, progress)
     learned = time.perf_counter() - began
@@ -115,34 +111,6 @@ def _open(
 
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     return found, found.test if test is None else open_data(test, label_column=label_column)
-
-
-def _parameters(**given: Any) -> dict[str, Any]:
-    """Turn words of the command line into parameters."""
-    for name, words in (("n_components", {"auto": "auto"}), ("truncation", {"none": None, "all": None})):
-        text = given[name].lower()
-        try:
-            given[name] = words[text] if text in words else int(text)
-        except ValueError:
-            option = {"n_components": "fields"}.get(name, name)
-            raise ValueError(f"--{option} {text}: give a whole number, or {' or '.join(words)}") from None
-    if given["norm"] != "auto":
-        try:
-            given["norm"] = float(given["norm"])
-        except ValueError:
-            raise ValueError(f"--norm {given['norm']}: give a number, or auto") from None
-    return given
-
-
-def _draw(found: Data, per_class: int | None, seed: int) -> Any:
-    """Return the labels to learn from, None if there are none."""
-    import numpy as np
-
-    from tnesi.data import few_labels
-
-    if per_class is None:
-        return found.labels
-    return few_labels(found.y, per_class, np.random.default_rng(seed), unlabelled=None)
 
 
 def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) -> Model:
@@ -184,7 +152,7 @@ def _count(y: Any) -> int:
         return 0
     from tnesi.layers.labels import encode_labels
 
-    return int((encode_labels(y, -1)[0] >= 0).sum())
+    return int((encode_labels(y, None)[0] >= 0).sum())
 
 
 def _describe(out: Output, model: Model, found: Data, y: Any, seconds: float) -> dict[str, Any]:

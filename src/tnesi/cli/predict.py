@@ -112,6 +112,10 @@ def _writing(output: Path) -> Iterator[TextIO]:
     if str(output) == "-":
         yield sys.stdout
         return
+    if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device
+        with output.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
     from tnesi._files import replacing
 
     with replacing(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
@@ -159,7 +163,10 @@ def measure(model: Any, data: Data, progress: Progress) -> Evaluation:
     from tnesi.prediction import evaluate as evaluations
 
     last = None
+    seen = 0
     for last in evaluations(model, data):
+        progress.advance(last.n_rows - seen)
+        seen = last.n_rows
         progress.tell(f"{last.n_rows:,} rows, error {last.error:.2f} %")
     assert last is not None
     return last
@@ -194,6 +201,8 @@ def _part(
 
     if part not in (None, "train", "test"):
         raise ValueError(f"--part {part}: give train or test")
+    if part is not None and labels is not None:
+        raise ValueError("--labels are those of all rows of DATA: leave out --part")
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     if part == "test" and found.test is None:
         raise ValueError(f"{data} has no test part: leave out --part")

@@ -57,7 +57,8 @@ def reproduce(
 
     if solver not in ("em", "hebbian"):
         raise ValueError(f"--solver {solver}: give em or hebbian")
-    names = [t for t in TARGETS if t != "digits-table"] if target == "all" else [target]
+    left_out = {"digits-table"} | ({"mnist-likelihood"} if solver == "hebbian" else set())
+    names = [t for t in TARGETS if t not in left_out] if target == "all" else [target]
     changes: dict[str, Any] = {
         "runs": runs, "seeds": _seeds(seeds), "solver": solver, "quick": quick,
         "methods": None if methods is None else tuple(m.strip() for m in methods.split(",")),
@@ -66,7 +67,7 @@ def reproduce(
     out = Output(as_json, quiet)
     results = {}
     for protocol in protocols:
-        place = output / (protocol.name + ("-quick" if quick else "") + ("-hebbian" if solver == "hebbian" else ""))
+        place = output / protocol.folder_name()
         with out.progress(protocol.title) as progress:
             folder = run(protocol, place, progress)
             progress.tell("writing the report")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
-from tnesi.cli.fit import Fields, PerClass
+from tnesi.cli.options import Fields, PerClass, Unlabelled, ZeroRows, drawn_labels, parameters_of
 
 
 @errors_for_people
@@ -26,6 +27,7 @@ def tune(
     data: Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")],
     labels: Labels = None,
     label_column: LabelColumn = None,
+    unlabelled: Unlabelled = "-1",
     labels_per_class: PerClass = None,
     truncation: Annotated[str, typer.Option(metavar="LIST", help="Values of C' to compare.")] = "5,15,50",
     norm: Annotated[
@@ -34,7 +36,7 @@ def tune(
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
     splits: Annotated[int, typer.Option(min=1, help="Random splits of the labels to average over.")] = 10,
     fields: Fields = "auto",
-    zero_rows: Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")] = "error",
+    zero_rows: ZeroRows = "error",
     seed: Seed = 0,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -50,22 +52,21 @@ def tune(
 
       tnesi tune mnist --labels-per-class 10
     """
-    from tnesi.cli.fit import _draw, _parameters
     from tnesi.data import open_data
     from tnesi.tuning import tune as tune_parameters
 
     out = Output(as_json, quiet)
     truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)
     norms = None if norm == "auto" else _list("norm", norm, float)
-    given = _parameters(n_components=fields, truncation="15", norm="auto")
+    given = parameters_of(n_components=fields, truncation="15", norm="auto")
     with out.progress(f"reading {data}") as progress:
         found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
-        y = _draw(found, labels_per_class, seed)
+        y = drawn_labels(found, labels_per_class, seed, unlabelled)
         if y is None:
             y = found.y  # says what is missing
         tuned = tune_parameters(
             found.X, y, truncations=truncations, norms=norms, thresholds=thresholds, n_splits=splits,
-            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows,
+            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows, unlabelled=None,
             n_components=given["n_components"],
         )  # fmt: skip
     rows = [
@@ -74,16 +75,20 @@ def tune(
     ]  # fmt: skip
     out.say(
         f"{found.name}: {tuned.n_train} labels to learn from, {tuned.n_validation} to compare, {splits} splits, "
-        f"{tuned.mixtures} mixtures."
+        f"{len(tuned.likelihoods)} mixtures."
     )
     out.table("", ["truncation", "norm", "threshold", "validation error", "std. error", "log-likelihood"], rows)
     best = tuned.best
     by_likelihood = tuned.truncation_by_likelihood()
     out.say(f"Highest likelihood at norm {best['norm']:.5g}, without any label: truncation {by_likelihood}.")
-    same_labels = {"labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed}
-    options = f"--truncation {best['truncation']} --norm {best['norm']:.5g} --threshold {best['threshold']:g}"
-    options += "".join(f" --{name} {value}" for name, value in same_labels.items() if value is not None)
-    out.say(f"Learn with the best of these: tnesi fit {data} {options} -o MODEL")
+    options = {
+        "truncation": best["truncation"], "norm": f"{best['norm']:.5g}", "threshold": f"{best['threshold']:g}",
+        "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
+        "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "error" else zero_rows,
+        "unlabelled": None if unlabelled == "-1" else unlabelled,
+    }  # fmt: skip
+    words = [w for name, value in options.items() if value is not None for w in (f"--{name}", str(value))]
+    out.say(f"Learn with the best of these: {shlex.join(['tnesi', 'fit', data, *words, '-o', 'MODEL'])}")
     out.finish(
         best=best, truncation_by_likelihood=by_likelihood, trials=[vars(t) for t in tuned.trials],
         likelihoods=[{"norm": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],

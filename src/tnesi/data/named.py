@@ -7,14 +7,12 @@ cache. ``registry.toml`` has the facts.
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tnesi._files import alone_in
 from tnesi.data.download import Progress, download, unpack
 from tnesi.data.mnist import read_emnist, read_mnist
 from tnesi.data.newsgroups import read_newsgroups
@@ -123,7 +121,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
         return Path(sklearn.datasets.__file__).parent / "data"
     folder = cache_folder() / entry.folder
     try:
-        with _alone_in(folder):
+        with alone_in(folder):
             if found := entry.find(partial=False):
                 return found[0].parent
             for remote in entry.downloads:
@@ -179,15 +177,6 @@ def _digits(name: str) -> Data:
     )
     shape = (8, 8)
     return Data(ArraySource(X, shape), y, Data(ArraySource(X_test, shape), y_test, name=f"{name}, test part"), name)
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Let one process at a time download into a folder; others wait, and then find the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _what_to_do(entry: Entry) -> str:

@@ -228,7 +228,7 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the rows' values and shape: two data sets with the same one are the same."""
+        """A hash of the rows' values, type and shape (not of the labels)."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.rows.n_rows} {self.rows.n_features} {self.rows.dtype.str}".encode())
         for block in self.rows.blocks():

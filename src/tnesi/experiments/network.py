@@ -54,7 +54,7 @@ class Network:
         callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         assert data.test is not None
-        self.y, self._rows = data.y[rows], rows
+        self.y = data.y[rows]
         began = time.perf_counter()
         self.classifier = self._kept(keep) or self._learned(classifier, data.X[rows], callback)
         took = time.perf_counter() - began

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Literal
 
+MOST_RUNS = 10_000
 Labels = int | Literal["all"]
 
 TARGETS = {
@@ -88,10 +89,17 @@ class Protocol:
     evaluate_at: tuple[int, ...] = ()
     sample_rows: int = 0
 
-    def seed_of(self, run: int, method: Method | None = None) -> int:
-        """Return which mixture a run uses: one for each of `runs`, or those of `seeds`, again and again."""
-        seeds = self.seeds or tuple(range(method.runs if method and method.runs else self.runs))
-        return seeds[run % len(seeds)]
+    def seed_of(self, run: int, labels: Labels = "all") -> int:
+        """Return which mixture a run uses: every run its own (of those with one label, several share one).
+
+        With `seeds`, these again and again.
+        """
+        place = run // self.one_label_factor if labels == 1 else run
+        return place if self.seeds is None else self.seeds[place % len(self.seeds)]
+
+    def folder_name(self, name: str = "") -> str:
+        """Return the folder of this protocol, or of another one that is run in the same way."""
+        return (name or self.name) + ("-quick" if self.quick else "") + ("-hebbian" if self.solver == "hebbian" else "")
 
     def n_runs(self, method: Method, labels: Labels) -> int:
         return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
@@ -135,6 +143,8 @@ def read_protocol(
     >>> read_protocol("mnist-table").parameters["norm"]
     900
     """
+    if runs is not None and not 1 <= runs <= MOST_RUNS:
+        raise ValueError(f"runs={runs}: give a number from 1 to {MOST_RUNS:,}")
     if name not in TARGETS:
         raise ValueError(f"there is no {name!r} to reproduce: choose of {', '.join(TARGETS)}")
     text = files(__package__).joinpath("protocols", f"{name}.toml").read_text(encoding="utf-8")
@@ -153,7 +163,9 @@ def read_protocol(
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)
-    if methods is not None:
+    if protocol.kind == "likelihood" and solver == "hebbian":
+        raise ValueError(f"{name} follows EM only: leave out the solver")
+    if methods is not None and protocol.methods:
         known = {method.name: method for method in protocol.methods}
         if unknown := [m for m in methods if m not in known]:
             raise ValueError(f"{name} has no network {unknown[0]!r}: choose of {', '.join(known) or 'none'}")
@@ -169,7 +181,7 @@ def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def paper_values(name: str) -> list[dict[str, str]]:
     """Return the rows of a table of the paper's values, as text; empty where the paper gives none."""
-    if not name:
+    if name not in ("mnist-table", "nist-table", "mnist-comparison"):
         return []
     text = files(__package__).joinpath("paper", f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from tnesi._progress import Progress, tell_parts
 from tnesi.data import Data, DataNotFoundError, load_named
 from tnesi.experiments.likelihood import run_likelihood
 from tnesi.experiments.machine import machine
+from tnesi.experiments.network import build
 from tnesi.experiments.protocol import Protocol, Task
-from tnesi.experiments.run_folder import CONFIGURATION, RunFolder
+from tnesi.experiments.run_folder import CONFIGURATION, RunFolder, settings_difference
 from tnesi.experiments.table import record_key, run_table, wanted_runs
 from tnesi.experiments.weights import run_weights
 
@@ -43,21 +43,21 @@ def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None 
     [1, 2, 5, 10, 20]
     """
     progress = progress or Progress()
-    runs = RunFolder(folder)
     data_of = {task.name: _find(task, progress) for task in protocol.tasks}
-    began = time.time()
+    networks = {method.name: build(protocol, method, 0).get_params() for method in protocol.methods}
+    fingerprints = {name: data.fingerprint for name, data in data_of.items()}
     configuration = protocol.as_json() | {
-        "settings": protocol.settings() | {"data": {name: data.fingerprint for name, data in data_of.items()}},
+        "settings": protocol.settings() | {"networks": networks, "data": fingerprints},
         "machine": machine(),
         "notes": sorted({data.note for data in data_of.values() if data.note}),
         "data": {name: data.name for name, data in data_of.items()},
         "sizes": {name: [len(d.rows), len(d.test.rows) if d.test else 0] for name, d in data_of.items()},
     }
-    runs.configure(configuration)
-    if protocol.same_runs_as:
-        _adopt(protocol, runs, Path(folder).parent / protocol.same_runs_as, configuration)
-    _RUNNERS[protocol.kind](protocol, runs, data_of, progress)
-    runs.configure(configuration | {"seconds": time.time() - began})
+    with RunFolder(folder).writing() as runs:
+        runs.configure(configuration)
+        if protocol.same_runs_as:
+            _adopt(protocol, runs, Path(folder).parent / protocol.folder_name(protocol.same_runs_as))
+        _RUNNERS[protocol.kind](protocol, runs, data_of, progress)
     return runs
 
 
@@ -72,12 +72,12 @@ def _find(task: Task, progress: Progress) -> Data:
     return load_named(task.data[-1], progress=tell_parts(progress))
 
 
-def _adopt(protocol: Protocol, runs: RunFolder, neighbour: Path, configuration: dict[str, object]) -> None:
+def _adopt(protocol: Protocol, runs: RunFolder, neighbour: Path) -> None:
     """Take over the runs of another protocol with the same settings, so that nothing is computed twice."""
     if not (neighbour / CONFIGURATION).exists():
         return
     other = RunFolder(neighbour)
-    if any(other.configuration.get(key) != configuration[key] for key in ("settings", "quick")):
+    if settings_difference(other.configuration.get("settings", {}), runs.configuration["settings"]):
         return
     missing = set(wanted_runs(protocol)) - {record_key(record) for record in runs.records}
     for record in other.records:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tnesi._files import replacing
+from tnesi._files import alone_in, replacing
+from tnesi.data.npz import array_names, read_array
+from tnesi.data.source import DataError, damaged
 
 Array = npt.NDArray[Any]
 Record = dict[str, Any]
 
 RECORDS = "records.jsonl"
 CONFIGURATION = "protocol.json"
+_MOST_BYTES = 2**26
+"""Of the arrays in one file; a reproduction saves far less."""
 
 
 class RunFolder:
@@ -25,37 +32,46 @@ class RunFolder:
     Examples
     --------
     >>> import tempfile
-    >>> folder = RunFolder(tempfile.mkdtemp())
-    >>> folder.append({"run": 0, "error": 3.9})
-    >>> RunFolder(folder.path).records
+    >>> path = tempfile.mkdtemp()
+    >>> with RunFolder(path).writing() as folder:
+    ...     folder.append({"run": 0, "error": 3.9})
+    >>> RunFolder(path).records
     [{'run': 0, 'error': 3.9}]
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.records: list[Record] = list(self._read())
+        self.records, _ = self._read()
 
-    def _read(self) -> list[Record]:
+    @contextmanager
+    def writing(self) -> Iterator[Self]:
+        """Create the folder if need be, mend what an interruption left, and keep other writers out meanwhile."""
+        try:
+            with alone_in(self.path, wait=False):
+                self.records, damaged = self._read()
+                if damaged:
+                    with replacing(self.path / RECORDS) as temporary:
+                        temporary.write_text("".join(json.dumps(record) + "\n" for record in self.records))
+                yield self
+        except BlockingIOError:
+            raise ValueError(
+                f"another process is at work in {self.path}: wait for it, or choose another folder"
+            ) from None
+
+    def _read(self) -> tuple[list[Record], bool]:
+        """Return the records, and whether the file is damaged; a line that was cut off is not a record."""
         file = self.path / RECORDS
-        if not file.exists():
-            return []
-        content = file.read_bytes()
+        content = file.read_bytes() if file.exists() else b""
         found, damaged = [], bool(content) and not content.endswith(b"\n")
-        for line in content.split(b"\n"):
-            if not line.strip():
-                continue
+        for line in filter(None, content.split(b"\n")):
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError):
-                damaged = True  # what a kill or a full disk cut off
+                damaged = True
                 continue
             if isinstance(record, dict):
                 found.append(record)
-        if damaged:
-            with replacing(file) as temporary:
-                temporary.write_text("".join(json.dumps(record) + "\n" for record in found))
-        return found
+        return found, damaged
 
     def append(self, record: Record) -> None:
         """Add a record; it is on the disk when this returns."""
@@ -73,18 +89,21 @@ class RunFolder:
         self.records.append(record)
 
     def configure(self, configuration: Record) -> None:
-        """Note what the runs are of; records of other settings in the same folder are an error."""
-        file = self.path / CONFIGURATION
-        if file.exists() and self.records:
+        """Note what the runs are of. Runs of other settings in the same folder are an error, other networks are not."""
+        new = json.loads(json.dumps(configuration))
+        if (self.path / CONFIGURATION).exists() and self.records:
             before = self.configuration
-            for key in ("name", "settings", "quick"):
-                if before.get(key) != json.loads(json.dumps(configuration.get(key))):
-                    raise ValueError(
-                        f"{self.path} holds runs with other settings ({key}: {before.get(key)}): choose another "
-                        "folder with --output, or delete it"
-                    )
-        with replacing(file) as temporary:
-            temporary.write_text(json.dumps(configuration, indent=1) + "\n")
+            if difference := _difference(before, new):
+                raise ValueError(
+                    f"{self.path} holds runs with other settings ({difference}): choose another folder with --output, "
+                    "or delete it"
+                )
+            methods = {method["name"]: method for method in (*before.get("methods", ()), *new.get("methods", ()))}
+            networks = [found.get("settings", {}).get("networks", {}) for found in (before, new)]
+            new["methods"] = list(methods.values())
+            new.setdefault("settings", {})["networks"] = networks[0] | networks[1]
+        with replacing(self.path / CONFIGURATION) as temporary:
+            temporary.write_text(json.dumps(new, indent=1) + "\n")
 
     @property
     def configuration(self) -> Record:
@@ -107,5 +126,25 @@ class RunFolder:
         file = self.path / f"{name}.npz"
         if not file.exists():
             return None
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as found:
-            return {key: found[key] for key in found.files}
+        with damaged(file), zipfile.ZipFile(file) as archive:
+            if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
+                raise DataError(f"{file} is larger than what a reproduction saves: delete it")
+            return {name: read_array(archive, name) for name in array_names(archive)}
+
+
+def _difference(before: Record, new: Record) -> str:
+    """Say in what two configurations differ, for runs that both have; nothing if in nothing that matters."""
+    for key in ("name", "quick"):
+        if before.get(key) != new.get(key):
+            return f"{key}: {before.get(key)}"
+    return settings_difference(before.get("settings", {}), new.get("settings", {}))
+
+
+def settings_difference(before: Record, new: Record) -> str:
+    """Say in what settings differ, networks apart that only one of them has."""
+    for key in sorted({*before, *new} - {"networks"}):
+        if before.get(key) != new.get(key):
+            return f"{key}: {before.get(key)}"
+    networks, others = before.get("networks", {}), new.get("networks", {})
+    changed = [name for name in networks if name in others and networks[name] != others[name]]
+    return f"{changed[0]}: {networks[changed[0]]}" if changed else ""

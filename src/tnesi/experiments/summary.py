@@ -15,7 +15,8 @@ def summarise(folder: RunFolder) -> list[dict[str, Any]]:
     """Return a row per setting.
 
     Of a table: task, method, labels per class and in total, ``ours`` and ``paper`` (mean, sem, std, runs) and
-    ``distance``, ours minus the paper's mean in units of the joint standard error. Of a likelihood: truncation, and
+    ``distance``, ours minus the paper's mean in units of the joint standard error. That is for results that are
+    ``comparable``: not those of a quick look, nor of other data than the paper's. Of a likelihood: truncation, and
     ``free_energy``, ``log_likelihood`` and ``error`` after the last iteration. Of weights: the records.
     """
     kind = folder.configuration.get("kind")
@@ -33,6 +34,8 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
         for row in paper_values(configuration.get("paper", ""))
     }
     published = {method["name"]: method.get("paper") or method["name"] for method in configuration["methods"]}
+    used = configuration.get("data", {})
+    same_data = {task["name"] for task in configuration["tasks"] if used.get(task["name"]) == task["data"][0]}
     order: list[Labels] = configuration["labels_per_class"]
     settings: dict[tuple[str, str, Labels], list[dict[str, Any]]] = {}
     for record in folder.records:
@@ -44,6 +47,7 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
         task, method, labels = key
         ours = Summary.of([record["error"] for record in settings[key]])
         in_paper = published.get(method, method)
+        comparable = task in same_data and not configuration.get("quick")
         theirs = _published(paper.get((task, in_paper, str(labels))))
         rows.append(
             {
@@ -54,7 +58,8 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
                 "ours": asdict(ours),
                 "paper": None if theirs is None else asdict(theirs),
                 "paper_method": in_paper,
-                "distance": nan if theirs is None else ours.distance(theirs),
+                "comparable": comparable,
+                "distance": ours.distance(theirs) if theirs and comparable else nan,
             }
         )
     return rows

@@ -31,7 +31,7 @@ def wanted_runs(protocol: Protocol) -> list[Key]:
     for task in protocol.tasks:
         for method in protocol.methods:
             of_method = [
-                (task.name, method.name, labels, run, protocol.seed_of(run, method))
+                (task.name, method.name, labels, run, protocol.seed_of(run, labels))
                 for labels in protocol.labels_per_class
                 for run in range(protocol.n_runs(method, labels))
             ]
@@ -80,6 +80,8 @@ def _runs_of_seed(
         learned = time.perf_counter()
         t = network.test_posterior()
         result = _result(network, data, t)
+        if run == 0:
+            _save_examples(folder, f"examples-{task.name}-{method.name}-{labels}", network, data, t)
         folder.append(
             {
                 "task": task.name,
@@ -101,8 +103,6 @@ def _runs_of_seed(
                 "note": data.note,
             }
         )
-        if run == 0:
-            _save_examples(folder, f"examples-{task.name}-{method.name}-{labels}", network, data, t)
         progress.advance()
     keep.unlink(missing_ok=True)
 

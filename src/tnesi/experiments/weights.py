@@ -7,19 +7,24 @@ import time
 from tnesi._progress import Progress, tell_iterations
 from tnesi.data import Data
 from tnesi.experiments.network import Network, build
-from tnesi.experiments.protocol import Protocol
+from tnesi.experiments.protocol import Protocol, Task
 from tnesi.experiments.run_folder import RunFolder
 from tnesi.experiments.table import label_seed
 from tnesi.model_file import save
 
 
+def wanted_networks(protocol: Protocol) -> list[tuple[Task, int]]:
+    """Return task and seed of all networks of a protocol."""
+    return [(task, protocol.seed_of(run)) for task in protocol.tasks for run in range(protocol.runs)]
+
+
 def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
     """Learn a network for each task and keep it; the report draws its fields."""
-    done = {record["task"] for record in folder.records}
-    pending = [task for task in protocol.tasks if task.name not in done]
+    done = {(record["task"], record["seed"]) for record in folder.records}
+    pending = [key for key in wanted_networks(protocol) if (key[0].name, key[1]) not in done]
     progress.begin(len(pending))
-    for task in pending:
-        data, method, seed = data_of[task.name], protocol.methods[0], protocol.seed_of(0)
+    for task, seed in pending:
+        data, method = data_of[task.name], protocol.methods[0]
         name = f"{task.title}, {method.name}"
         progress.tell(name)
         began = time.perf_counter()
@@ -30,12 +35,11 @@ def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data],
             callback=tell_iterations(progress, name),
         )
         n_labels = network.learn(protocol.labels_per_class[0], label_seed(seed, 0))
-        model = f"{task.name}.tnesi"
+        model = f"{task.name}-{seed}.tnesi"
         save(network.classifier, folder.path / model, image_shape=data.rows.image_shape, training=False)
         folder.append(
             {
                 "task": task.name,
-                "run": 0,
                 "seed": seed,
                 "n_labels": n_labels,
                 "model": model,

@@ -15,7 +15,7 @@ from tnesi.report.fields import Shape
 
 Array = npt.NDArray[Any]
 
-KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain"}
+KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain of each class"}
 _BINS, _HEIGHT = 56, 28
 """Columns and rows of pixels of a profile."""
 

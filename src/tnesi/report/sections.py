@@ -45,7 +45,7 @@ def table_sections(folder: RunFolder, rows: list[Row], press: Press) -> list[Sec
 
 def _errors(configuration: Row, table: TextTable, rows: list[Row]) -> Table:
     columns, cells = list(table.columns), [list(row) for row in table.rows]
-    if any(row["paper"] for row in rows) and not configuration.get("quick"):
+    if any(row["paper"] and row["comparable"] for row in rows):
         columns.append("ours is")
         for row, texts in zip(rows, cells, strict=True):
             texts.append(words.verdict(row))

@@ -7,8 +7,9 @@ from math import inf, isnan
 from typing import Any
 
 from tnesi.experiments.likelihood import wanted_curves
-from tnesi.experiments.protocol import Method, Protocol, Task
+from tnesi.experiments.protocol import MOST_RUNS, Method, Protocol, Task
 from tnesi.experiments.table import record_key, wanted_runs
+from tnesi.experiments.weights import wanted_networks
 
 Row = dict[str, Any]
 
@@ -40,6 +41,8 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
     given["tasks"] = tuple(Task(**task) for task in configuration["tasks"])
     given["methods"] = tuple(Method(**method) for method in configuration.get("methods", ()))
     protocol = Protocol(**given)
+    if not 0 < protocol.runs * protocol.one_label_factor <= 100 * MOST_RUNS:
+        raise ValueError(f"{protocol.runs} runs are more than can be meant: the run folder is damaged")
     done: set[Any]
     wanted: set[Any]
     if protocol.kind == "table":
@@ -48,13 +51,14 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
         done = {(record["truncation"], record["seed"]) for record in records}
         wanted = set(wanted_curves(protocol))
     else:
-        done, wanted = {record["task"] for record in records}, {task.name for task in protocol.tasks}
+        done = {(record["task"], record["seed"]) for record in records}
+        wanted = {(task.name, seed) for task, seed in wanted_networks(protocol)}
     return len(done & wanted), len(wanted)
 
 
 def verdict(row: Row) -> str:
     """Say how ours compares with the paper's in one setting; lower is better."""
-    if row["paper"] is None:
+    if row["paper"] is None or not row["comparable"]:
         return ""
     distance = row["distance"]
     if isnan(distance):
@@ -71,13 +75,13 @@ def summary_of_table(configuration: Row, records: list[Row], rows: list[Row]) ->
         for method in methods:
             mine = [row for row in rows if (row["task"], row["method"]) == (task["name"], method)]
             if mine:
-                said.append(_result(f"{task['title']}, {method}", mine, compare=not configuration.get("quick")))
+                said.append(_result(f"{task['title']}, {method}", mine))
     return " ".join(said)
 
 
-def _result(name: str, rows: list[Row], *, compare: bool) -> str:
-    published = [row for row in rows if row["paper"]]
-    if not compare or not published:
+def _result(name: str, rows: list[Row]) -> str:
+    published = [row for row in rows if row["paper"] and row["comparable"]]
+    if not published:
         first, last = rows[0], rows[-1]
         text = f"{name}: a mean test error of {first['ours']['mean']:.2f} % with {_count(first['n_labels'], 'label')}"
         return text + (f", {last['ours']['mean']:.2f} % with {last['n_labels']:,}." if last is not first else ".")

@@ -1,0 +1,51 @@
+"""What ``fit`` and ``tune`` share: options, and what becomes of their words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tnesi.data import Data
+
+PerClass = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Use only N labels of each class, drawn with --seed.")
+]
+Fields = Annotated[str, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, at most 10,000.")]
+Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
+Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalised; auto: from the data.")]
+Unlabelled = Annotated[
+    str, typer.Option(metavar="MARKER", help="The label of rows that have none, besides empty ones. Not a class.")
+]
+ZeroRows = Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")]
+
+
+def parameters_of(**given: Any) -> dict[str, Any]:
+    """Turn words of the command line into parameters."""
+    for name, words in (("n_components", {"auto": "auto"}), ("truncation", {"none": None, "all": None})):
+        text = given[name].lower()
+        try:
+            given[name] = words[text] if text in words else int(text)
+        except ValueError:
+            option = {"n_components": "fields"}.get(name, name)
+            raise ValueError(f"--{option} {text}: give a whole number, or {' or '.join(words)}") from None
+    if given["norm"] != "auto":
+        try:
+            given["norm"] = float(given["norm"])
+        except ValueError:
+            raise ValueError(f"--norm {given['norm']}: give a number, or auto") from None
+    return given
+
+
+def drawn_labels(found: Data, per_class: int | None, seed: int, unlabelled: str) -> Any:
+    """Return the labels to learn from, with None for rows without one; None if there are no labels at all."""
+    import numpy as np
+
+    from tnesi.data import few_labels
+
+    if found.labels is None:
+        return None if per_class is None else found.y  # which says what is missing
+    y = np.array(found.labels, dtype=object)
+    y[[str(label) == unlabelled for label in y]] = None
+    return y if per_class is None else few_labels(y, per_class, np.random.default_rng(seed), unlabelled=None)
