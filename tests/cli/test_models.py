@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,3 +167,43 @@ def test_a_prior_can_be_chosen(run_json: Callable[..., Any], tmp_path: Path) -> 
         run_json("fit", "digits", "--shrinkage", value, "--fields", 60, "-o", tmp_path / f"{value}.tnesi")
     plain, shrunk = (load(tmp_path / f"{value}.tnesi").mixture_.weights_ for value in ("0", "5"))
     assert shrunk.std(axis=0).sum() < plain.std(axis=0).sum()
+
+
+def test_names_from_files_are_only_text(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    names = np.array(["[/b]", "[red]x", "\x1b[31mred", "[link=http://x]y", *"defghi"])
+    np.savez(tmp_path / "d.npz", X=digits[0][:300], y=names[digits[1][:300]])
+    run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 60)
+    for words in (("info", tmp_path / "m.tnesi"), ("evaluate", tmp_path / "m.tnesi", tmp_path / "d.npz")):
+        said = run(*words).stdout
+        assert "[/b]" in said
+        assert "[link=http://x]y" in said
+        assert "\x1b" not in said
+
+
+def test_a_marker_for_no_label(run_json: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    y = digits[1][:300].astype(int) - 1  # classes -1 to 8
+    np.savez(tmp_path / "d.npz", X=digits[0][:300], y=y)
+    words = ("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 60)
+    assert run_json(*words)["classes"] == list(range(9))
+    told = run_json(*words, "--unlabelled", "none")
+    assert (told["classes"], told["labels"]) == (list(range(-1, 9)), 300)
+    told = run_json(*words, "--unlabelled", "8", "--labels-per-class", 2)
+    assert (told["classes"], told["labels"]) == (list(range(-1, 8)), 18)
+
+
+def test_labels_are_of_all_rows(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    (tmp_path / "y.csv").write_text("row,label\n0,1\n")
+    refused = run("evaluate", model, "digits", "--part", "test", "--labels", tmp_path / "y.csv", code=1)
+    assert "leave out --part" in refused.stderr
+
+
+def test_predictions_into_a_pipe_and_through_a_link(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    (tmp_path / "target.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "target.csv")
+    run("predict", model, "digits", "-o", tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "target.csv").read_text().startswith("row,label")
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    run("predict", model, "digits", "-o", tmp_path / "pipe")
+    assert reader.communicate(timeout=10)[0] == (tmp_path / "target.csv").read_text()

@@ -90,7 +90,7 @@ def fit(
         model = _learn(found, y, parameters, progress)
     learned = time.perf_counter() - began
     _keep(model, found, y, output, seed=seed, training=training_state)
-    result = _describe(out, model, found, y, learned)
+    result = _describe(out, model, found, y, unlabelled, learned)
     if tested is not None and y is not None:
         from tnesi.cli.predict import measure
 
@@ -155,7 +155,7 @@ def _count(y: Any) -> int:
     return int((encode_labels(y, None)[0] >= 0).sum())
 
 
-def _describe(out: Output, model: Model, found: Data, y: Any, seconds: float) -> dict[str, Any]:
+def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
     from tnesi.classifier import SimpletronClassifier
 
@@ -170,6 +170,8 @@ def _describe(out: Output, model: Model, found: Data, y: Any, seconds: float) ->
         f"(norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
         f"free energy {mixture.lower_bound_:.3f} nats per row)."
     )
+    if found.labels is not None and (marked := sum(str(label) == unlabelled for label in found.labels.tolist())):
+        out.say(f"{marked:,} rows are marked {unlabelled} and count as unlabelled.")
     if y is None:
         out.say("No labels: the fields have no classes.")
     else:

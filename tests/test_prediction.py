@@ -1,0 +1,85 @@
+"""Prediction block by block is prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tnesi import SimpletronClassifier
+from tnesi.data import Data, DataError, open_data
+from tnesi.prediction import evaluate, predict_blocks
+
+
+@pytest.fixture(scope="module")
+def model(digits: Any) -> SimpletronClassifier:
+    return SimpletronClassifier(700, norm=180, max_iter=3, tol=0, random_state=0).fit(*digits)
+
+
+@given(size=st.integers(1, 400), n_rows=st.integers(1, 300))
+@settings(max_examples=20)
+def test_the_size_of_blocks_does_not_matter(model: SimpletronClassifier, digits: Any, size: int, n_rows: int) -> None:
+    X = digits[0][:n_rows]
+    t = model.predict_proba(X)
+    blocks = list(predict_blocks(model, open_data(X).rows, size))
+    assert [block.start for block in blocks] == list(range(0, n_rows, size))
+    np.testing.assert_array_equal(np.concatenate([block.code for block in blocks]), t.argmax(axis=1))
+    np.testing.assert_array_equal(np.concatenate([block.probability for block in blocks]), t.max(axis=1))
+    ordered = np.sort(t, axis=1)
+    margin = np.concatenate([block.margin for block in blocks])
+    np.testing.assert_array_equal(margin, ordered[:, -1] - ordered[:, -2])
+
+
+def test_many_rows_of_a_mapped_file(model: SimpletronClassifier, digits: Any, tmp_path: Any) -> None:
+    X = np.tile(digits[0], (14, 1))  # more than two blocks of the default size
+    np.save(tmp_path / "x.npy", X)
+    blocks = list(predict_blocks(model, open_data(tmp_path / "x.npy").rows))
+    assert len(blocks) == 3
+    once = model.predict_proba(digits[0]).argmax(axis=1)
+    np.testing.assert_array_equal(np.concatenate([block.code for block in blocks]), np.tile(once, 14))
+
+
+def test_errors_say_in_which_rows(model: SimpletronClassifier, digits: Any) -> None:
+    X = digits[0][:50].copy()
+    X[33] = 0
+    with pytest.raises(DataError, match=r"rows 30 to 39, counted from 30: row 3 is all zero"):
+        list(predict_blocks(model, open_data(X).rows, 10))
+    with pytest.raises(DataError, match="5 features, the model was learned from 64"):
+        list(predict_blocks(model, open_data(np.ones((3, 5))).rows))
+
+
+def last(model: SimpletronClassifier, X: Any, y: Any) -> Any:
+    *_, found = evaluate(model, Data(open_data(X).rows, np.asarray(y)), 7)
+    return found
+
+
+def test_evaluation(model: SimpletronClassifier, digits: Any) -> None:
+    X, y = digits[0][:100], digits[1][:100]
+    found = last(model, X, y)
+    assert found.error == pytest.approx(100 * (1 - model.score(X, y)))
+    assert found.n_rows == 100
+    assert found.classes == list(range(10))
+    floats = last(model, X, y.astype(float))
+    np.testing.assert_array_equal(floats.confusion, found.confusion)
+    strings = last(model, X, y.astype(str))
+    np.testing.assert_array_equal(strings.confusion, found.confusion)
+
+
+def test_rows_without_a_label_are_left_out_and_unknown_classes_are_wrong(
+    model: SimpletronClassifier, digits: Any
+) -> None:
+    y = np.array(model.predict(digits[0][:40]).tolist(), dtype=object)
+    y[:10] = None
+    y[10:12] = -1
+    y[12:16] = 77.0
+    found = last(model, digits[0][:40], y)
+    assert found.n_rows == 28
+    assert found.classes[-1] == "77"
+    assert found.error == pytest.approx(100 * 4 / 28)
+    only_strangers = last(model, digits[0][:5], [77.0] * 5)
+    assert only_strangers.error == 100
+    with pytest.raises(DataError, match="no labels to compare with"):
+        last(model, digits[0][:3], np.array([None] * 3))
