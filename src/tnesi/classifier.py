@@ -27,7 +27,7 @@ from tnesi.engine.top import TopLayer
 from tnesi.layers.classes import Classes
 from tnesi.layers.input import ZeroRows
 from tnesi.layers.labels import encode_labels
-from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
+from tnesi.mixture import DEFAULT_TRUNCATION, MOST, PoissonMixture
 
 Array = npt.NDArray[Any]
 
@@ -338,7 +338,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name}={getattr(self, name)!r}: pass True or False")
         check_real("threshold", self.threshold, 0, 1)
         check_real("label_learning_rate", self.label_learning_rate, 0, open_low=True)
-        check_integer("label_max_iter", self.label_max_iter, 1)
+        check_integer("label_max_iter", self.label_max_iter, 1, most=MOST)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

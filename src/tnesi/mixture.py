@@ -48,6 +48,7 @@ FEWEST_FIELDS = 10
 LARGEST_NORM = 1e12
 LARGEST_SHRINKAGE = 1e6
 MOST_THREADS = 1024
+MOST = 2**31 - 1
 
 
 class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -355,9 +356,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
-            check_integer("n_components", self.n_components, 1, ", or 'auto'")
+            check_integer("n_components", self.n_components, 1, ", or 'auto'", most=MOST)
         if self.truncation is not None:
-            check_integer("truncation", self.truncation, 1, ", or None for the non-truncated mixture")
+            check_integer("truncation", self.truncation, 1, ", or None for the non-truncated mixture", most=MOST)
             too_many = self.n_components != "auto" and self.truncation > self.n_components
             if too_many and self.truncation != DEFAULT_TRUNCATION:
                 raise ValueError(
@@ -373,10 +374,10 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         check_choice("solver", self.solver, ("em", "hebbian"))
         check_choice("search", self.search, ("neighbours", "exact"))
         check_choice("zero_rows", self.zero_rows, ("error", "uniform"))
-        check_integer("max_iter", self.max_iter, 1)
+        check_integer("max_iter", self.max_iter, 1, most=MOST)
         check_real("tol", self.tol, 0)
         check_real("shrinkage", self.shrinkage, 0, LARGEST_SHRINKAGE)
-        check_integer("batch_size", self.batch_size, 1)
+        check_integer("batch_size", self.batch_size, 1, most=MOST)
         check_real("learning_rate", self.learning_rate, 0, open_low=True)
 
     @property

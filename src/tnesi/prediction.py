@@ -109,6 +109,11 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int = BLOCK_ROWS) ->
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in known))]
     if not given:
         raise DataError(f"{data.name} has no labels to compare with")
+    if not any(_key(v) in code_of for v in given):
+        raise DataError(
+            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({known[0]}, ...): give "
+            "labels of the same kind"
+        )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
     code_of |= {name: len(known) + i for i, name in enumerate(strangers)}
     missing = len(code_of)

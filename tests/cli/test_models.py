@@ -78,23 +78,29 @@ def test_a_table_with_names_for_classes(run: Callable[..., Any], table: Path, tm
     assert "nine, the last" in labels  # quoted, since it has a comma
 
 
-def test_columns_in_another_order_are_refused(run: Callable[..., Any], table: Path, tmp_path: Path) -> None:
+def test_columns_are_known_by_their_names(run: Callable[..., Any], table: Path, tmp_path: Path) -> None:
     run("fit", table, "--label-column", "kind", "-o", tmp_path / "m.tnesi")
     with table.open(newline="") as file:
-        rows = [[*row[1:64], row[0], row[64]] for row in csv.reader(file)]
-    with (tmp_path / "moved.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    words = (
-        "predict",
-        tmp_path / "m.tnesi",
-        tmp_path / "moved.csv",
-        "--label-column",
-        "kind",
-        "-o",
-        tmp_path / "p.csv",
-    )
-    assert "another order" in run(*words, code=1).stderr
-    assert not (tmp_path / "p.csv").exists()
+        rows = list(csv.reader(file))
+    tables = {
+        "moved": [[*row[1:64], row[0], row[64]] for row in rows],
+        "more": [["id", *rows[0]], *([str(i), *row] for i, row in enumerate(rows[1:]))],
+        "fewer": [row[1:] for row in rows],
+    }
+    for name, changed in tables.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(changed)
+
+    def predict(name: Path, code: int = 0) -> Any:
+        words = ("predict", tmp_path / "m.tnesi", name, "--label-column", "kind", "-o", tmp_path / "p.csv")
+        return run(*words, code=code)
+
+    predict(table)
+    expected = (tmp_path / "p.csv").read_text()
+    for name in ("moved", "more"):
+        predict(tmp_path / f"{name}.csv")
+        assert (tmp_path / "p.csv").read_text() == expected
+    assert "there is no column 'p0'" in predict(tmp_path / "fewer.csv", code=1).stderr
 
 
 def test_evaluate(run: Callable[..., Any], run_json: Callable[..., Any], model: Path) -> None:
@@ -207,3 +213,45 @@ def test_predictions_into_a_pipe_and_through_a_link(run: Callable[..., Any], mod
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
     run("predict", model, "digits", "-o", tmp_path / "pipe")
     assert reader.communicate(timeout=10)[0] == (tmp_path / "target.csv").read_text()
+
+
+def test_photos_of_another_size(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for folder, size in (("photos", (8, 6)), ("new", (20, 15))):
+        for i in range(20):
+            (tmp_path / folder / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+            pixels = rng.integers(0, 99, size) + np.outer(
+                np.arange(size[0]) if i % 2 else np.ones(size[0]), [5] * size[1]
+            )
+            image.fromarray(pixels.astype(np.uint8)).save(tmp_path / folder / "ab"[i % 2] / f"{i}.png")
+    told = run_json("fit", tmp_path / "photos", "--test", tmp_path / "new", "-o", tmp_path / "m.tnesi")
+    assert told["test"]["rows"] == 20
+    run("predict", tmp_path / "m.tnesi", tmp_path / "new", "-o", tmp_path / "p.csv")
+    run("predict", tmp_path / "m.tnesi", tmp_path / "new" / "a" / "0.png", "-o", tmp_path / "one.csv")
+    assert len((tmp_path / "one.csv").read_text().splitlines()) == 2
+
+
+def test_nothing_that_is_read_is_written(run: Callable[..., Any], table: Path, model: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_bytes(table.read_bytes())
+    refused = run("fit", mine, "--label-column", "kind", "-o", mine, code=1).stderr
+    assert "is what is read" in refused
+    run("predict", model, mine, "--label-column", "kind", "-o", mine, code=1)
+    run("predict", model, "digits", "-o", model, code=1)
+    assert mine.read_bytes() == table.read_bytes()
+    assert load(model).classes_.size == 10
+
+
+def test_a_bad_test_part_is_known_before_learning(run: Callable[..., Any], tmp_path: Path) -> None:
+    np.save(tmp_path / "bare.npy", np.ones((5, 64)))
+    np.savez(tmp_path / "small.npz", X=np.ones((5, 3)), y=np.arange(5))
+    for test, said in (("bare.npy", "has no labels"), ("small.npz", "3 features")):
+        refused = run("fit", "digits", "--test", tmp_path / test, "-o", tmp_path / "m.tnesi", code=1)
+        assert said in refused.stderr
+        assert not (tmp_path / "m.tnesi").exists()
+
+
+def test_labels_of_another_kind(run: Callable[..., Any], model: Path, digits: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=digits[0][:10], y=np.array(list("abcdefghij")))
+    assert "none of the labels" in run("evaluate", model, tmp_path / "d.npz", code=1).stderr

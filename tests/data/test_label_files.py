@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnesi.data import DataError, read_labels
+from tnesi.data.label_values import MISSING
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,9 @@ def test_what_has_no_labels(tmp_path: Path) -> None:
 
 
 NUMBERS = st.none() | st.integers(-9, 10**12)
-NAMES = st.none() | st.text(st.characters(categories=["L"]), min_size=1, max_size=9).filter(lambda name: name != "nan")
+NAMES = st.none() | st.text(st.characters(categories=["L"]), min_size=1, max_size=9).filter(
+    lambda name: name not in MISSING
+)
 
 
 @given(st.lists(NUMBERS, min_size=1) | st.lists(NAMES, min_size=1))

@@ -93,7 +93,7 @@ def test_csv_labels(tmp_path: Path, text: str, how: dict[str, Any], labels: list
         ("label\n1\n", "no columns but the labels"),
         ("a,label\n1,M\xfcller\n".encode("latin-1"), "not text in UTF-8"),
         (b"1,2\n" * 20_000 + b"\0\0", "where a number should be|not a proper table"),
-        ("a,b\n", "nothing that can be read"),
+        ("a,b\n", "no table of numbers"),
         ("1,a,2\n", "'1' are not numbers"),
         ("1" + ",1" * 300_000 + "\n", "too long for a table"),
         ("1" * 9_000_000, "too long for a table"),
@@ -205,3 +205,25 @@ def test_parquet_with_a_changed_footer(tmp_path: Path) -> None:
             path.write_bytes(changed)
             with contextlib.suppress(DataError):
                 list(open_data(path).rows.blocks())
+
+
+@pytest.mark.parametrize(("delimiter", "quote"), [(";", ""), ("\t", ""), (",", '"')])
+@pytest.mark.parametrize("header", [True, False])
+def test_decimal_commas(tmp_path: Path, delimiter: str, quote: str, header: bool) -> None:
+    lines = [delimiter.join(["a", "b", "label"])] if header else []
+    for i in range(6):
+        cells = [f"{quote}{i},5{quote}", f"{quote}{2 * i},25{quote}", "7"]
+        lines.append(delimiter.join(cells))
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    data = open_data(tmp_path / "d.csv", label_column=2)
+    np.testing.assert_allclose(data.X, [[i + 0.5, 2 * i + 0.25] for i in range(6)])
+
+
+def test_two_columns_of_whole_numbers_are_no_decimals(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("1,2\n3,4\n")
+    assert open_data(tmp_path / "d.csv").X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_missing_labels_as_other_programs_write_them(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,label\n1,2,cat\n3,4,NA\n5,6,NULL\n7,8,\n")
+    assert open_data(tmp_path / "d.csv").y.tolist() == ["cat", None, None, None]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
+import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -47,8 +51,8 @@ def errors_for_people(command: Command) -> Command:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
-        except KeyboardInterrupt:
-            _fail("interrupted", INTERRUPTED, as_json=bool(kwargs.get("as_json")))
+        except KeyboardInterrupt as stop:
+            _fail(": ".join(["interrupted", *map(str, stop.args)]), INTERRUPTED, as_json=bool(kwargs.get("as_json")))
         except BrokenPipeError:
             raise typer.Exit(1) from None
         except MemoryError:
@@ -66,6 +70,9 @@ _OPTIONS = {
     "n_components": "--fields",
     "label_column": "--label-column",
     "max_iter": "--max-iter",
+    "check that unlabelled=None is the marker used in y": "is --unlabelled the marker of rows without one?",
+    "None for the non-truncated mixture": "none for the non-truncated mixture",
+    "n_threads": "--threads",
 }
 """What the library calls parameters, and how they are written here."""
 
@@ -87,10 +94,11 @@ def paragraphs(command: Callable[..., Any]) -> str:
 
 
 def _fail(text: str, code: int, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"error": text}))
-    else:
-        typer.secho(f"error: {printable(text)}", err=True, fg="red")
+    with suppress(OSError):  # a full disk or a closed stream cannot hear of it
+        if as_json:
+            typer.echo(json.dumps({"error": text}))
+        else:
+            typer.secho(f"error: {printable(text)}", err=True, fg="red")
     raise typer.Exit(code) from None
 
 
@@ -105,8 +113,8 @@ class Output:
     def console(self) -> Console:
         from rich.console import Console
 
-        found = Console(highlight=False, soft_wrap=True)
-        return found if found.is_terminal else Console(highlight=False, soft_wrap=True, width=_PLAIN_WIDTH)
+        wide = sys.stdout is None or not (sys.stdout.isatty() or "COLUMNS" in os.environ)
+        return Console(highlight=False, soft_wrap=True, width=_PLAIN_WIDTH if wide else None)
 
     def say(self, text: str) -> None:
         """Print a line for people."""
@@ -156,14 +164,20 @@ class Output:
             yield Progress()
             return
         from rich.console import Console
-        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
         console = Console(stderr=True)
         if not console.is_terminal:
             yield PlainProgress()
             return
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        columns = (
+            SpinnerColumn(),
+            TimeElapsedColumn(),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.description}"),
+        )
         with Bar(*columns, console=console, transient=True) as bar:
             yield BarProgress(bar, text, total)
 
@@ -210,6 +224,27 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (str, int, float, bool)) or value is None:
         return value
     return str(value)
+
+
+@contextmanager
+def told_of_ctrl_c(progress: Progress) -> Iterator[None]:
+    """Within, Ctrl-C is answered at once, since learning takes a while to come to a good end."""
+
+    def answer(*_: Any) -> None:
+        progress.tell("stopping, and keeping what was learned; Ctrl-C again to hurry")
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, answer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def file_size(path: Path) -> str:
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
 def printable(text: str) -> str:

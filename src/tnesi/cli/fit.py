@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 
-from tnesi._files import check_place
 from tnesi._progress import Progress, tell_parts
 from tnesi.cli.console import (
     Json,
@@ -19,9 +18,21 @@ from tnesi.cli.console import (
     Seed,
     Threads,
     errors_for_people,
+    file_size,
     percent,
+    told_of_ctrl_c,
 )
-from tnesi.cli.options import Fields, Norm, PerClass, Truncation, Unlabelled, ZeroRows, drawn_labels, parameters_of
+from tnesi.cli.options import (
+    Fields,
+    Norm,
+    PerClass,
+    Truncation,
+    Unlabelled,
+    ZeroRows,
+    check_output,
+    drawn_labels,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     from tnesi.classifier import SimpletronClassifier
@@ -75,7 +86,7 @@ def fit(
     """
     out = Output(as_json, quiet)
     began = time.perf_counter()
-    check_place(output)
+    check_output(output, data, labels, test)
     with out.progress(f"reading {data}") as progress:
         found, tested = _open(data, labels, label_column, test, progress)
         parameters = parameters_of(
@@ -87,7 +98,8 @@ def fit(
             parameters["max_iter"] = max_iter
         y = drawn_labels(found, labels_per_class, seed, unlabelled)
         progress.tell("looking at the data")
-        model = _learn(found, y, parameters, progress)
+        with told_of_ctrl_c(progress):
+            model = _learn(found, y, parameters, progress)
     learned = time.perf_counter() - began
     _keep(model, found, y, output, seed=seed, training=training_state)
     result = _describe(out, model, found, y, unlabelled, learned)
@@ -100,7 +112,7 @@ def fit(
     elif y is not None:
         out.say("There is no test part: give labelled data with --test to measure the error.")
     seconds = time.perf_counter() - began
-    out.say(f"Written to {output} ({output.stat().st_size / 1e6:.1f} MB), {seconds:.1f} s in all.")
+    out.say(f"Written to {output} ({file_size(output)}), {seconds:.1f} s in all.")
     out.finish(model=output, seconds=seconds, **result)
 
 
@@ -110,7 +122,15 @@ def _open(
     from tnesi.data import open_data
 
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
-    return found, found.test if test is None else open_data(test, label_column=label_column)
+    shape = found.rows.image_shape
+    tested = found.test if test is None else open_data(test, label_column=label_column, image_shape=shape)
+    # what is wrong with the test part should be known before learning
+    if tested is not None and len(tested.y) and tested.rows.n_features != found.rows.n_features:
+        raise ValueError(
+            f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give test "
+            "data of the same kind"
+        )
+    return found, tested
 
 
 def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) -> Model:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Json, Output, Seed, errors_for_people
+from tnesi.cli.console import Json, Output, Seed, errors_for_people, file_size
 from tnesi.cli.predict import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_MOST_IN_PICTURE = 2000
 Shape = Annotated[str | None, typer.Option(metavar="HxW", help="Height and width, e.g. 28x28; as learned by default.")]
 
 
@@ -36,7 +37,7 @@ def info(model: Model, as_json: Json = False) -> None:
         "can learn other labels": "labels" in header.shapes,
     }
     sections: dict[str, dict[str, Any]] = {
-        "": {"kind": header.kind, "size": f"{model.stat().st_size / 1e6:.1f} MB", "format": header.format},
+        "": {"kind": header.kind, "size": file_size(model), "format": header.format},
         "learned": learned,
         "classes": {"number": len(classes), "names": ", ".join(map(str, classes[:20])) + "..." * (len(classes) > 20)},
         "from": {key: value for key, value in header.provenance.items() if key != "columns"},
@@ -110,7 +111,7 @@ def sample(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Draw new rows from the model's distribution: a field at random, then counts around it.
+    """Draw new rows from the model's distribution: a field at random, then Poisson counts around it, which look noisy.
 
     [bold]Example[/bold]
 
@@ -135,9 +136,11 @@ def sample(
         elif output.suffix == ".csv":
             with replacing(output) as temporary:
                 np.savetxt(temporary, rows, fmt="%d", delimiter=",")
+        elif number > _MOST_IN_PICTURE:
+            raise ValueError(f"{number} rows are too many for a picture: give -n {_MOST_IN_PICTURE} or fewer, or .npy")
         else:
             given = read_header(model).image_shape if shape is None else _parse(shape)
-            _save(plot_rows(rows, shape=given), output)
+            _save(plot_rows(rows, shape=given), output, ", or for data in .npy or .csv")
     out.say(f"{number} rows written to {output}.")
     out.finish(output=output, rows=number)
 
@@ -149,11 +152,11 @@ def _parse(shape: str) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def _save(figure: Figure, output: Path) -> None:
+def _save(figure: Figure, output: Path, also: str = "") -> None:
     from tnesi._files import replacing
 
     kind = output.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"{output}: give a name that ends in .png, .svg or .pdf")
+        raise ValueError(f"{output}: give a name that ends in .png, .svg or .pdf{also}")
     with replacing(output) as temporary:
         figure.savefig(temporary, format=kind)

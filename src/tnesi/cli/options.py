@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tnesi._files import check_place
 
 if TYPE_CHECKING:
     from tnesi.data import Data
@@ -49,3 +52,13 @@ def drawn_labels(found: Data, per_class: int | None, seed: int, unlabelled: str)
     y = np.array(found.labels, dtype=object)
     y[[str(label) == unlabelled for label in y]] = None
     return y if per_class is None else few_labels(y, per_class, np.random.default_rng(seed), unlabelled=None)
+
+
+def check_output(output: Path, *inputs: Path | str | None) -> None:
+    """Refuse, before any work, an output that cannot be written or that is one of the inputs."""
+    if not str(output) or str(output) == ".":
+        raise ValueError("the name of the output is empty: give a file with -o")
+    for given in inputs:
+        if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
+            raise ValueError(f"{output} is what is read: give another name with -o")
+    check_place(output)

@@ -24,10 +24,11 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
+from tnesi.cli.options import check_output
 
 if TYPE_CHECKING:
     from tnesi.classifier import SimpletronClassifier
-    from tnesi.data import Data
+    from tnesi.data import Data, Source
     from tnesi.prediction import Evaluation, Predicted
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
@@ -62,8 +63,9 @@ def predict(
     began = time.perf_counter()
     with out.progress(f"reading {data}") as progress:
         classifier = classifier_of(model, threads)
-        rows = _part(data, part, progress, label_column=label_column).rows
-        _check_columns(model, rows.feature_names)
+        if str(output) != "-" and (output.is_file() or not output.exists()):
+            check_output(output, model, data)
+        rows = _part(model, data, part, progress, label_column=label_column).rows
         progress.begin(len(rows))
         with _writing(output) as file:
             counts = _write(file, classifier, rows, progress)
@@ -110,6 +112,8 @@ def _quoted(name: str) -> str:
 @contextmanager
 def _writing(output: Path) -> Iterator[TextIO]:
     if str(output) == "-":
+        if sys.stdout is None:
+            raise ValueError("standard output is closed: write the predictions to a file")
         yield sys.stdout
         return
     if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device
@@ -142,8 +146,7 @@ def evaluate(
     out = Output(as_json, quiet)
     with out.progress(f"reading {data}") as progress:
         classifier = classifier_of(model, threads)
-        found = _part(data, part, progress, labels=labels, label_column=label_column)
-        _check_columns(model, found.rows.feature_names)
+        found = _part(model, data, part, progress, labels=labels, label_column=label_column)
         progress.begin(len(found.rows))
         result = measure(classifier, found, progress)
     if found.note:
@@ -195,30 +198,46 @@ def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
 
 
 def _part(
-    data: str, part: str | None, progress: Progress, *, labels: str | None = None, label_column: str | None = None
+    model: Path,
+    data: str,
+    part: str | None,
+    progress: Progress,
+    *,
+    labels: str | None = None,
+    label_column: str | None = None,
 ) -> Data:
+    """Open data for a model: the test part where there are two, images in its size, columns in its order."""
+    from dataclasses import replace
+
     from tnesi.data import open_data
+    from tnesi.model_file import read_header
 
     if part not in (None, "train", "test"):
         raise ValueError(f"--part {part}: give train or test")
     if part is not None and labels is not None:
         raise ValueError("--labels are those of all rows of DATA: leave out --part")
-    found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
+    header = read_header(model)
+    found = open_data(
+        data,
+        labels=labels,
+        label_column=label_column,
+        image_shape=header.image_shape,
+        progress=tell_parts(progress),
+    )
     if part == "test" and found.test is None:
         raise ValueError(f"{data} has no test part: leave out --part")
-    return found.test if found.test is not None and part != "train" and labels is None else found
+    if found.test is not None and part != "train" and labels is None:
+        found = found.test
+    return replace(found, rows=_in_order(found.rows, header.provenance.get("columns")))
 
 
-def _check_columns(model: Path, names: list[str] | None) -> None:
-    """Refuse a table whose columns are in another order than those that were learned."""
-    from tnesi.model_file import read_header
+def _in_order(rows: Source, learned: Any) -> Source:
+    """Return the columns that the model was learned from, by their names, where both have names."""
+    from tnesi.data.source import ColumnsSource
 
-    learned = read_header(model).provenance.get("columns")
-    if not learned or not names or list(learned) == list(names):
-        return
-    missing = [name for name in learned if name not in names]
-    extra = [name for name in names if name not in learned]
-    if missing or extra:
-        text = f"missing {', '.join(missing[:5])}" if missing else f"unknown {', '.join(extra[:5])}"
-        raise ValueError(f"the columns are not those of the model ({text}): give a table with the same columns")
-    raise ValueError(f"the columns are in another order than the model's: put them as {', '.join(learned[:5])}, ...")
+    names = rows.feature_names
+    if not isinstance(learned, list) or names is None or learned == names:
+        return rows
+    if missing := [name for name in learned if name not in names]:
+        raise ValueError(f"there is no column {missing[0]!r}, which the model was learned from: give the same columns")
+    return ColumnsSource(rows, [names.index(name) for name in learned])

@@ -69,7 +69,10 @@ def reproduce(
     for protocol in protocols:
         place = output / protocol.folder_name()
         with out.progress(protocol.title) as progress:
-            folder = run(protocol, place, progress)
+            try:
+                folder = run(protocol, place, progress)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("the finished runs are kept, and the same command goes on") from None
             progress.tell("writing the report")
             page = write_report(folder)
         for title, columns, rows in text_tables(folder):
@@ -89,6 +92,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write the report page of a run folder anew: one self-contained HTML file."""
+    from tnesi.data import DataError
     from tnesi.experiments import RunFolder
     from tnesi.report.page import write_report
 
@@ -98,8 +102,10 @@ def report(
     with out.progress("writing the report"):
         try:
             page = write_report(RunFolder(folder), output)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(f"{folder} holds records that this version cannot read ({error!r})") from error
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise ValueError(f"{folder}: the records cannot be read, or are damaged ({error})") from error
     out.say(f"Report: {page}")
     out.finish(report=page)
 

@@ -34,7 +34,7 @@ def tune(
         str, typer.Option(metavar="LIST", help="Values of A to compare; auto: three around the data's.")
     ] = "auto",
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
-    splits: Annotated[int, typer.Option(min=1, help="Random splits of the labels to average over.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Random splits of the labels to average over.")] = 10,
     fields: Fields = "auto",
     zero_rows: ZeroRows = "error",
     seed: Seed = 0,

@@ -20,12 +20,13 @@ import numpy.typing as npt
 from tnesi.data.column_names import INDEX_NAMES, LABEL_NAMES
 from tnesi.data.label_values import parse_labels
 from tnesi.data.optional import needed
-from tnesi.data.recognise import decode, is_gzip, open_plain, unknown_content
+from tnesi.data.recognise import READABLE, decode, is_gzip, open_plain
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged, smallest_dtype
 from tnesi.data.tables import MOST_COLUMNS, Columns, TableSource, to_rows
 
 Array = npt.NDArray[Any]
 
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _LONGEST_LINE = 2**23
 _BLOCK_BYTES = 2**20  # are read at a time, unless lines are long
 _LABEL_BYTES = 100  # roughly what a label takes while the labels are read
@@ -36,6 +37,7 @@ class _Layout:
     """How the file is written: what separates cells, the lines before the first row, the names of the columns."""
 
     delimiter: str
+    decimal: str
     skip_lines: int
     names: list[str] | None
     first_row: list[str]
@@ -98,7 +100,11 @@ class CsvSource(TableSource):
                     ),
                     arrow_csv.ParseOptions(delimiter=self._layout.delimiter),
                     arrow_csv.ConvertOptions(
-                        column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
+                        column_types=types,
+                        include_columns=list(types),
+                        null_values=[""],
+                        strings_can_be_null=True,
+                        decimal_point=self._layout.decimal,
                     ),
                 )
             except arrow.ArrowInvalid as error:
@@ -157,18 +163,29 @@ def _find_layout(path: Path) -> _Layout:
     if max(map(first.count, ",;\t ")) > MOST_COLUMNS or (len(head) == _LONGEST_LINE and not second):
         raise DataError(f"{path} has lines that are too long for a table: use .npy or a sparse matrix")
     with damaged(path):
-        delimiter = find_delimiter(first)
+        delimiter, decimal = find_delimiter(first), "."
+        for candidate in ";\t,":
+            cells = split_cells(second or first, candidate)
+            with_comma = [cell for cell in cells if "," in cell]
+            if len(cells) > 1 and with_comma and all(map(_DECIMAL_COMMA.fullmatch, with_comma)):
+                delimiter, decimal = candidate, ","
+                break
         if len(split_cells(first, delimiter)) == 1 and all(map(is_number, first.split(" "))):
             delimiter = " "  # as numpy.savetxt writes
         top, below = split_cells(first, delimiter), split_cells(second, delimiter)
+    if decimal == ",":
+        top, below = ([c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row] for row in (top, below))
     if not any(map(is_number, top + below)):
-        raise unknown_content(path)
+        raise DataError(
+            f"{path} is text, but no table of numbers: cells are separated by commas, semicolons or tabs. What can be "
+            f"read: {READABLE}"
+        )
     if below and len(below) != len(top):
         raise DataError(f"{path} has lines of {len(top)} and of {len(below)} cells: correct it or save it again")
     block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE
     if _is_header(top, below):
-        return _Layout(delimiter, blank + 1, [name.strip() for name in top], below or [""] * len(top), block)
-    return _Layout(delimiter, blank, None, top, block)
+        return _Layout(delimiter, decimal, blank + 1, [name.strip() for name in top], below or [""] * len(top), block)
+    return _Layout(delimiter, decimal, blank, None, top, block)
 
 
 def _is_header(top: list[str], below: list[str]) -> bool:

@@ -69,22 +69,22 @@ class ImageSource(Source):
         return np.asarray(grey)
 
 
-def read_images(path: Path) -> Data:
+def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
     """Open a folder of images, or a single one, as data.
 
     A folder that has nothing but the folders ``train`` and ``test`` (or ``training`` and ``testing``) becomes data with
     a test part.
     """
     if path.is_file():
-        return Data(ImageSource([path]), name=path.name)
+        return Data(ImageSource([path], image_shape), name=path.name)
     entries = _visible(path)
     parts = sorted(entry.name for entry in entries)
     if set(parts) in _PARTS and all(entry.is_dir(follow_symlinks=False) for entry in entries):
         testing, training = parts
-        data = _read_folder(path / training)
+        data = _read_folder(path / training, image_shape)
         test = _read_folder(path / testing, data.rows.image_shape)
         return Data(data.rows, data.labels, test, path.name, data.note)
-    return _read_folder(path)
+    return _read_folder(path, image_shape)
 
 
 def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None) -> Data:

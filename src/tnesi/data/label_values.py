@@ -14,6 +14,8 @@ from tnesi.data.source import DataError, damaged
 
 Array = npt.NDArray[Any]
 
+MISSING = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None")
+"""How tables write that there is no label."""
 _LONGEST = 200
 _INTEGER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
 
@@ -92,4 +94,4 @@ def _label(value: Any, where: str | Path) -> int | str | None:
     text = str(value).strip()
     if len(text) > _LONGEST:
         raise DataError(f"{where}: a label of {len(text)} characters ({text[:20]}...) is no name of a class")
-    return None if text in ("", "nan") else text
+    return None if text in MISSING else text

@@ -33,6 +33,7 @@ def open_data(
     *,
     labels: npt.ArrayLike | str | os.PathLike[str] | None = None,
     label_column: str | int | None = None,
+    image_shape: tuple[int, int] | None = None,
     progress: Progress | None = None,
 ) -> Data:
     """Open data of any kind that can be read; see `tnesi.data` for what that is.
@@ -46,6 +47,8 @@ def open_data(
         The labels of the rows or a file that has them (see `tnesi.data.label_files`), instead of those in the data.
     label_column : str or int, optional
         Name or number of the column of labels in a table, name of the array of labels in a ``.npz`` or Zarr group.
+    image_shape : (int, int), optional
+        Height and width to which image files are scaled; by default the size that most of them have.
     progress : callable, optional
         Called with (what, done, total) while a named data set is downloaded or prepared.
 
@@ -71,7 +74,7 @@ def open_data(
     if labels is not None and label_column is not None:
         raise DataError("there are labels and a label_column: give one of them")
     if isinstance(where, str | os.PathLike):
-        data = _open_path(where, label_column, labels is None, progress)
+        data = _open_path(where, label_column, labels is None, image_shape, progress)
     elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
         data = read_frame(where, label_column)
     elif label_column is not None:
@@ -91,7 +94,11 @@ def _array_source(where: Any) -> ArraySource | CsrSource:
 
 
 def _open_path(
-    where: str | os.PathLike[str], label_column: str | int | None, find_labels: bool, progress: Progress | None
+    where: str | os.PathLike[str],
+    label_column: str | int | None,
+    find_labels: bool,
+    image_shape: tuple[int, int] | None,
+    progress: Progress | None,
 ) -> Data:
     if isinstance(where, str) and where in NAMES:
         if label_column is not None:
@@ -118,7 +125,7 @@ def _open_path(
         case "idx":
             return read_idx_data(path, find_labels=find_labels)
         case "images":
-            return read_images(path)
+            return read_images(path, image_shape)
 
 
 def _with_labels(data: Data, labels: Any) -> Data:

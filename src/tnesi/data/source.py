@@ -120,6 +120,20 @@ class ArraySource(Source):
         return self.array.reshape(self.n_rows, self.n_features)
 
 
+class ColumnsSource(Source):
+    """Some columns of other rows, in an order of their own."""
+
+    def __init__(self, rows: Source, columns: list[int]) -> None:
+        self._rows, self._columns = rows, columns
+        self.n_rows, self.n_features, self.dtype = rows.n_rows, len(columns), rows.dtype
+        names = rows.feature_names
+        self.feature_names = None if names is None else [names[i] for i in columns]
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        for block in self._rows.blocks(size):
+            yield np.ascontiguousarray(block[:, self._columns])
+
+
 def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, int]:
     """Return the shape, if there is anything in it."""
     if n_rows < 1 or n_features < 1:

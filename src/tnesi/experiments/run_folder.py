@@ -22,6 +22,7 @@ Record = dict[str, Any]
 
 RECORDS = "records.jsonl"
 CONFIGURATION = "protocol.json"
+_MOST_TEXT = 2**30
 _MOST_BYTES = 2**26
 """Of the arrays in one file; a reproduction saves far less."""
 
@@ -61,7 +62,7 @@ class RunFolder:
     def _read(self) -> tuple[list[Record], bool]:
         """Return the records, and whether the file is damaged; a line that was cut off is not a record."""
         file = self.path / RECORDS
-        content = file.read_bytes() if file.exists() else b""
+        content = _content(file) if file.exists() else b""
         found, damaged = [], bool(content) and not content.endswith(b"\n")
         for line in filter(None, content.split(b"\n")):
             try:
@@ -108,10 +109,10 @@ class RunFolder:
     @property
     def configuration(self) -> Record:
         try:
-            found = json.loads((self.path / CONFIGURATION).read_text(encoding="utf-8"))
+            found = json.loads(_content(self.path / CONFIGURATION))
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.path} is not a run folder: there is no {CONFIGURATION} in it") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.path / CONFIGURATION} is damaged ({error}): reproduce anew") from error
         if not isinstance(found, dict):
             raise ValueError(f"{self.path / CONFIGURATION} is damaged: reproduce anew")
@@ -130,6 +131,15 @@ class RunFolder:
             if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
                 raise DataError(f"{file} is larger than what a reproduction saves: delete it")
             return {name: read_array(archive, name) for name in array_names(archive)}
+
+
+def _content(file: Path) -> bytes:
+    """Read a file, if it is one and not too large: a pipe would never end."""
+    if not file.is_file() and file.exists():
+        raise ValueError(f"{file} is no regular file")
+    if file.stat().st_size > _MOST_TEXT:
+        raise ValueError(f"{file} is larger than what a reproduction writes: the folder is damaged")
+    return file.read_bytes()
 
 
 def _difference(before: Record, new: Record) -> str:
