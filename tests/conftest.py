@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
 from tnesi.data import Data, DataNotFoundError, load_named
+
+# Where the tests run in the background of a shell, Ctrl-C is ignored, and their children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "tnesi", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -157,13 +157,22 @@ def test_the_row_is_named_as_the_user_counts() -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-40, 1e38, 1e300])
-def test_only_proportions_of_weights_count(factor: float) -> None:
+def test_only_proportions_of_weights_count_for_maximum_likelihood(factor: float) -> None:
     weight = 1.0 + np.arange(40) % 3
     expected, scaled = (
-        SimpletronClassifier(8, norm=30, random_state=0).fit(X, y, sample_weight=w) for w in (weight, weight * factor)
+        SimpletronClassifier(8, norm=30, shrinkage=0, random_state=0).fit(X, y, sample_weight=w)
+        for w in (weight, weight * factor)
     )
     np.testing.assert_allclose(scaled.mixture_.weights_, expected.mixture_.weights_, rtol=1e-4)
     np.testing.assert_allclose(scaled.class_weights_, expected.class_weights_, atol=1e-4)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-3, 0.5])
+def test_weights_below_one_are_proportions(factor: float) -> None:
+    """So that a prior worth one row does not outweigh all data."""
+    plain = PoissonMixture(8, norm=30, random_state=0).fit(X)
+    scaled = PoissonMixture(8, norm=30, random_state=0).fit(X, sample_weight=np.full(40, factor))
+    np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-4)
 
 
 def stop(record: dict[str, Any]) -> bool:

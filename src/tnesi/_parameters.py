@@ -17,8 +17,9 @@ Array = npt.NDArray[Any]
 
 def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *, most: int | None = None) -> None:
     fits = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
-    if not fits or (most is not None and int(value) > most):
-        limit = "" if most is None else f" and at most {most}"
+    too_many = fits and most is not None and int(value) > most
+    if not fits or too_many:
+        limit = f" and at most {most}" if too_many else ""
         raise ValueError(f"{name}={value!r}: pass an integer of at least {minimum}{limit}{alternatives}")
 
 

@@ -235,7 +235,8 @@ def told_of_ctrl_c(progress: Progress) -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, answer)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, answer)
     try:
         yield
     finally:
