@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
-from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source
+from tnesi.data.source import Data, DataError, Source
 
 Array = npt.NDArray[Any]
+
+
+_ROWS, _BYTES = 150_000, 2**27
 
 
 class Predicted(NamedTuple):
@@ -35,8 +38,14 @@ class Predicted(NamedTuple):
     margin: Array
 
 
-def predict_blocks(model: SimpletronClassifier, rows: Source, size: int = BLOCK_ROWS) -> Iterator[Predicted]:
-    """Predict all rows of a source, in order; the next block is read while one is predicted."""
+def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None = None) -> Iterator[Predicted]:
+    """Predict all rows of a source, in order; the next block is read while one is predicted.
+
+    A block has `size` rows, by default 150,000 (or 128 MB): in larger ones more rows share a field, and its weights.
+    The result does not depend on it.
+    """
+    if size is None:
+        size = max(1, min(_ROWS, _BYTES // (rows.n_features * rows.dtype.itemsize)))
     if rows.n_features != model.n_features_in_:
         raise DataError(
             f"the data have {rows.n_features} features, the model was learned from {model.n_features_in_}: give data "
@@ -98,7 +107,7 @@ class Evaluation:
         return {"rows": self.n_rows, "error": self.error, "mean_probability": self.mean_probability}
 
 
-def evaluate(model: SimpletronClassifier, data: Data, size: int = BLOCK_ROWS) -> Iterator[Evaluation]:
+def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -> Iterator[Evaluation]:
     """Compare predictions with labels, block by block; each evaluation is of all rows so far, the last of all.
 
     Rows without a label are left out.
