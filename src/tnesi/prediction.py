@@ -16,7 +16,7 @@ from tnesi.data.source import Data, DataError, Source
 Array = npt.NDArray[Any]
 
 
-_ROWS, _BYTES = 150_000, 2**27
+_ROWS, _BYTES = 100_000, 2**27
 
 
 class Predicted(NamedTuple):
@@ -41,7 +41,7 @@ class Predicted(NamedTuple):
 def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None = None) -> Iterator[Predicted]:
     """Predict all rows of a source, in order; the next block is read while one is predicted.
 
-    A block has `size` rows, by default 150,000 (or 128 MB): in larger ones more rows share a field, and its weights.
+    A block has `size` rows, by default 100,000 (or 128 MB): in larger ones more rows share a field, and its weights.
     The result does not depend on it.
     """
     if size is None:
