@@ -34,12 +34,12 @@ def test_the_size_of_blocks_does_not_matter(model: SimpletronClassifier, digits:
 
 
 def test_many_rows_of_a_mapped_file(model: SimpletronClassifier, digits: Any, tmp_path: Any) -> None:
-    X = np.tile(digits[0], (170, 1))  # more than two blocks of the default size
+    X = np.tile(digits[0], (115, 1))  # more than two blocks of the default size
     np.save(tmp_path / "x.npy", X)
     blocks = list(predict_blocks(model, open_data(tmp_path / "x.npy").rows))
     assert len(blocks) == 3
     once = model.predict_proba(digits[0]).argmax(axis=1)
-    np.testing.assert_array_equal(np.concatenate([block.code for block in blocks]), np.tile(once, 170))
+    np.testing.assert_array_equal(np.concatenate([block.code for block in blocks]), np.tile(once, 115))
 
 
 def test_errors_say_in_which_rows(model: SimpletronClassifier, digits: Any) -> None:
