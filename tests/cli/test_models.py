@@ -255,3 +255,8 @@ def test_a_bad_test_part_is_known_before_learning(run: Callable[..., Any], tmp_p
 def test_labels_of_another_kind(run: Callable[..., Any], model: Path, digits: Any, tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=digits[0][:10], y=np.array(list("abcdefghij")))
     assert "none of the labels" in run("evaluate", model, tmp_path / "d.npz", code=1).stderr
+
+
+def test_a_mixture_needs_no_labels_in_its_test_part(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=digits[0][:200], X_test=digits[0][200:250])
+    assert "No labels" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 20).stdout

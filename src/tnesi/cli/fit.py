@@ -23,6 +23,7 @@ from tnesi.cli.console import (
     told_of_ctrl_c,
 )
 from tnesi.cli.options import (
+    AnyData,
     Fields,
     Norm,
     PerClass,
@@ -45,7 +46,7 @@ Solver = Annotated[str, typer.Option(help="em, or hebbian: the published online 
 
 @errors_for_people
 def fit(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")],
+    data: AnyData,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
     labels: Labels = None,
     label_column: LabelColumn = None,
@@ -125,7 +126,8 @@ def _open(
     shape = found.rows.image_shape
     tested = found.test if test is None else open_data(test, label_column=label_column, image_shape=shape)
     # what is wrong with the test part should be known before learning
-    if tested is not None and len(tested.y) and tested.rows.n_features != found.rows.n_features:
+    labelled = tested is not None and found.labels is not None and len(tested.y)
+    if tested is not None and labelled and tested.rows.n_features != found.rows.n_features:
         raise ValueError(
             f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give test "
             "data of the same kind"

@@ -1,4 +1,4 @@
-"""What ``fit`` and ``tune`` share: options, and what becomes of their words."""
+"""What several commands share: options, and what becomes of their words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tnesi._files import check_place
 if TYPE_CHECKING:
     from tnesi.data import Data
 
+AnyData = Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")]
 PerClass = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Use only N labels of each class, drawn with --seed.")
 ]

@@ -25,7 +25,7 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
-from tnesi.cli.options import check_output
+from tnesi.cli.options import AnyData, check_output
 
 if TYPE_CHECKING:
     from tnesi.classifier import SimpletronClassifier
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tnesi.prediction import Evaluation, Predicted
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
-AnyData = Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")]
 Part = Annotated[str | None, typer.Option(help="Of a data set with two parts: train or test (the default).")]
 
 

@@ -19,12 +19,12 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
-from tnesi.cli.options import Fields, PerClass, Unlabelled, ZeroRows, drawn_labels, parameters_of
+from tnesi.cli.options import AnyData, Fields, PerClass, Unlabelled, ZeroRows, drawn_labels, parameters_of
 
 
 @errors_for_people
 def tune(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="File, folder of images, or name of a data set.")],
+    data: AnyData,
     labels: Labels = None,
     label_column: LabelColumn = None,
     unlabelled: Unlabelled = "-1",

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data.column_names import INDEX_NAMES, LABEL_NAMES
-from tnesi.data.label_values import parse_labels
+from tnesi.data.label_values import LABEL_BYTES, parse_labels
 from tnesi.data.optional import needed
 from tnesi.data.recognise import READABLE, decode, is_gzip, open_plain
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged, smallest_dtype
@@ -29,7 +29,6 @@ Array = npt.NDArray[Any]
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _LONGEST_LINE = 2**23
 _BLOCK_BYTES = 2**20  # are read at a time, unless lines are long
-_LABEL_BYTES = 100  # roughly what a label takes while the labels are read
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class CsvSource(TableSource):
             self.dtype = np.result_type(self.dtype, smallest_dtype(block))
             n_rows += len(block)
             if self.columns.label is not None:
-                check_room(n_rows * _LABEL_BYTES, f"the labels of {n_rows} rows")
+                check_room(n_rows * LABEL_BYTES, f"the labels of {n_rows} rows")
                 texts += batch.columns[-1].to_pylist()
         self.n_rows, _ = check_shape(n_rows, self.n_features, self.path)
         if self.columns.label is not None:

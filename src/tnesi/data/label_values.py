@@ -14,6 +14,8 @@ from tnesi.data.source import DataError, damaged
 
 Array = npt.NDArray[Any]
 
+LABEL_BYTES = 100
+"""Roughly what a label takes while the labels are read."""
 MISSING = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None")
 """How tables write that there is no label."""
 _LONGEST = 200

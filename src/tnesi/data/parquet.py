@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data.column_names import find_label_column
-from tnesi.data.label_values import tidy_labels
+from tnesi.data.label_values import LABEL_BYTES, tidy_labels
 from tnesi.data.optional import needed
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
 from tnesi.data.tables import Columns, TableSource
@@ -22,7 +22,6 @@ _MOST_PER_BYTE = 10**5
 """Values that a byte of a file can stand for: many where they repeat, but a few kB with 10^12 rows are no data."""
 
 _BATCH_VALUES = 2**22
-_LABEL_BYTES = 100
 
 
 class ParquetSource(TableSource):
@@ -60,7 +59,7 @@ def read_column(path: Path, column: int | str) -> Array:
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         number = find_label_column(names, column, path)
-        check_room(file.metadata.num_rows * _LABEL_BYTES, f"a column of {file.metadata.num_rows} rows")
+        check_room(file.metadata.num_rows * LABEL_BYTES, f"a column of {file.metadata.num_rows} rows")
         values: list[Any] = []
         for batch in file.iter_batches(columns=[names[number]] if number is not None else []):
             values += batch.column(0).to_pylist()
