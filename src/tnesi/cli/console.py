@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
@@ -44,23 +45,24 @@ _PLAIN_EVERY = 10.0
 """Seconds between lines of progress where there is no terminal."""
 
 
-def errors_for_people(command: Command) -> Command:
+def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
     """End with a clear line and exit code 1 where input is at fault, with 130 after Ctrl-C."""
 
     @wraps(command)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        as_json = bool(kwargs.get("as_json"))
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt as stop:
-            _fail(": ".join(["interrupted", *map(str, stop.args)]), INTERRUPTED, as_json=bool(kwargs.get("as_json")))
+            _fail(": ".join(["interrupted", *map(str, stop.args)]), INTERRUPTED, as_json=as_json)
         except BrokenPipeError:
             raise typer.Exit(1) from None
         except MemoryError:
-            _fail("not enough memory: use fewer rows or fields", 1, as_json=bool(kwargs.get("as_json")))
+            _fail("not enough memory: use fewer rows or fields", 1, as_json=as_json)
         except (ValueError, OSError, ImportError) as error:
-            _fail(_text(error), 1, as_json=bool(kwargs.get("as_json")))
+            _fail(_text(error), 1, as_json=as_json)
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 _OPTIONS = {
@@ -93,7 +95,7 @@ def paragraphs(command: Callable[..., Any]) -> str:
     return "\n\n".join(" ".join(part.split()) if part[:1] != " " else part for part in text.split("\n\n"))
 
 
-def _fail(text: str, code: int, *, as_json: bool) -> None:
+def _fail(text: str, code: int, *, as_json: bool) -> NoReturn:
     with suppress(OSError):  # a full disk or a closed stream cannot hear of it
         if as_json:
             typer.echo(json.dumps({"error": text}))

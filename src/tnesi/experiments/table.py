@@ -13,6 +13,7 @@ from tnesi.data import Data
 from tnesi.experiments.network import Network, build
 from tnesi.experiments.protocol import Labels, Method, Protocol, Task
 from tnesi.experiments.run_folder import RunFolder
+from tnesi.prediction import margins
 
 Array = npt.NDArray[Any]
 Key = tuple[str, str, Labels, int, int]
@@ -129,8 +130,7 @@ def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t
     """Keep the test rows with the largest and smallest margins, and the wrong ones that look most certain."""
     assert data.test is not None
     classes = network.classifier.classes_
-    best = np.sort(t, axis=1)
-    margin = best[:, -1] - best[:, -2]
+    margin = margins(t)
     truth = np.asarray(data.test.y)
     predicted = classes[t.argmax(axis=1)]
     order = np.argsort(margin, kind="stable")
