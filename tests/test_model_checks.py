@@ -43,8 +43,11 @@ def test_undamaged(sound: Path, tmp_path: Path) -> None:
 
 
 HEADER: dict[str, tuple[Damage, str]] = {
-    "newer": (lambda h, a: h.update(format=2), "made by a newer tnesi"),
-    "newer, with unknown entries": (lambda h, a: h.update(format=2, x=1), "pip install --upgrade tnesi"),
+    "newer": (lambda h, a: h.update(format=3), "made by a newer tnesi"),
+    "newer, with unknown entries": (lambda h, a: h.update(format=3, x=1), "pip install --upgrade tnesi"),
+    "committee of none": (lambda h, a: h.update(format=2, further_mixtures=[]), "a list of 1 to 999 mixtures"),
+    "committee of format 1": (lambda h, a: h.update(further_mixtures=[]), "'further_mixtures'"),
+    "committee without entry": (lambda h, a: h.update(format=2), "'further_mixtures'"),
     "no format": (lambda h, a: h.pop("format"), "no format version"),
     "format that is no number": (lambda h, a: h.update(format=True), "no format version"),
     "lacking entry": (lambda h, a: h.pop("search"), "'search'"),
@@ -114,6 +117,73 @@ def test_arrays_are_checked(name: str, sound: Path, tmp_path: Path) -> None:
     damage, message = ARRAYS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound, tmp_path, damage))
+
+
+def further(header: dict[str, Any], **changes: Any) -> None:
+    header["further_mixtures"][0].update(changes)
+
+
+COMMITTEE: dict[str, tuple[Damage, str]] = {
+    "no list": (lambda h, a: h.update(further_mixtures=2), "a list of 1 to 999"),
+    "too many": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 500), "a list of 1 to 999"),
+    "more than arrays": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 400), "'weight_sums.10"),
+    "fewer than arrays": (lambda h, a: h["further_mixtures"].pop(), "'weight_sums.2"),
+    "earlier format": (lambda h, a: h.update(format=1), "'further_mixtures'"),
+    "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier that is not recurrent"),
+    "mixture": (lambda h, a: h.update(kind="mixture", classes=None, class_dtype=None, mixture_parameters=None), "only"),
+    "no entry": (lambda h, a: h["further_mixtures"][1].pop("norm"), "a list of 1 to 999"),
+    "unknown entry": (lambda h, a: further(h, colour="red"), "a list of 1 to 999"),
+    "entry of the model": (lambda h, a: further(h, kind="mixture"), "a list of 1 to 999"),
+    "no parameters": (lambda h, a: further(h, mixture_parameters=None), "a list of 1 to 999"),
+    "wrong parameters": (lambda h, a: h["further_mixtures"][1]["mixture_parameters"].update(tol=-1), "tol=-1"),
+    "history": (lambda h, a: further(h, history=[{}]), "a list of 1 to 999"),
+    "search": (lambda h, a: further(h, search="none"), "a list of 1 to 999"),
+    "norm": (lambda h, a: further(h, norm=6), "norm 6 does not fit"),
+    "other norm": (lambda h, a: further(h, norm=30), "weights sum to norm"),
+    "truncation": (lambda h, a: further(h, truncation=9), "truncation 9 does not fit 8 fields"),
+    "lists": (lambda h, a: further(h, doubtful_below=1.0), "'lists.1'"),
+    "array of the first": (lambda h, a: a.pop("weights"), "'weights'"),
+    "array of another": (lambda h, a: a.pop("weights.2"), "'weights.2'"),
+    "unknown number": (lambda h, a: a.update({"weights.3": a["weights"]}), "'weights.3'"),
+    "number 0": (lambda h, a: a.update({"weights.0": a.pop("weights")}), "weights.0"),
+    "number of another array": (lambda h, a: a.update({"labels.1": a["labels"]}), "'labels.1'"),
+    "features": (lambda h, a: a.update({"weights.1": a["weights.1"][:, :5]}), "the shape .* does not fit"),
+    "fields": (lambda h, a: a.update({"weights.1": a["weights.1"][:5]}), "the shape .* does not fit"),
+    "class weights of one": (lambda h, a: a.update(class_weights=a["class_weights"][:, :8]), "the shape .* does not"),
+    "type": (lambda h, a: a.update({"weights.1": a["weights.1"].astype(float)}), "weights.1 is of type F64"),
+    "NaN": (lambda h, a: a["weights.2"].__setitem__((0, 0), np.nan), "weights are at least 1"),
+    "sums": (lambda h, a: a["weight_sums.1"].__setitem__(0, 40), "sums of weights"),
+    "no such field": (lambda h, a: a["activity_fields"].__setitem__(0, 24), "activity_fields"),
+}
+
+
+@pytest.fixture(scope="module")
+def sound_committee(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    clf = SimpletronClassifier(8, n_mixtures=3, truncation=3, norm=20, max_iter=2, tol=0, label_max_iter=2)
+    path = tmp_path_factory.mktemp("sound") / "committee.tnesi"
+    save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12), path, image_shape=(2, 3))
+    return path
+
+
+@pytest.mark.parametrize("name", COMMITTEE)
+def test_committees_are_checked(name: str, sound_committee: Path, tmp_path: Path) -> None:
+    damage, message = COMMITTEE[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(sound_committee, tmp_path, damage))
+
+
+def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_path: Path) -> None:
+    def smaller(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for name in ("weights.1", "weight_sums.1"):
+            arrays[name] = arrays[name][:5]
+        arrays["class_weights"] = arrays["class_weights"][:, :21]
+        for name in [name for name in arrays if name.startswith("activity") or name == "labels"]:
+            del arrays[name]
+
+    model = load(damaged(sound_committee, tmp_path, smaller))
+    assert np.isfinite(model.predict_proba(np.ones((1, 6)))).all()
+    assert [m.n_components_ for m in model.mixtures_] == [8, 5, 8]
 
 
 def test_lists_are_checked(tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ def assert_same(a: Any, b: Any, where: str = "model") -> None:
         assert vars(a).keys() == vars(b).keys(), where
         for name in vars(a):
             assert_same(getattr(a, name), getattr(b, name), f"{where}.{name}")
+    elif isinstance(a, list):
+        assert len(a) == len(b), where
+        for i, (entry_a, entry_b) in enumerate(zip(a, b, strict=True)):
+            assert_same(entry_a, entry_b, f"{where}[{i}]")
     elif isinstance(a, np.ndarray):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), where
         np.testing.assert_array_equal(a, b, err_msg=where)
@@ -61,11 +65,12 @@ def assert_same(a: Any, b: Any, where: str = "model") -> None:
 
 
 def assert_computes_the_same(a: Any, b: Any) -> None:
-    mixture_a, mixture_b = (getattr(model, "mixture_", model) for model in (a, b))
-    for method in ("transform", "score_samples", "predict"):
-        assert_same(getattr(mixture_a, method)(X[:300]), getattr(mixture_b, method)(X[:300]), method)
-    for drawn_a, drawn_b in zip(mixture_a.sample(5), mixture_b.sample(5), strict=True):
-        assert_same(drawn_a, drawn_b, "sample")
+    mixtures_a, mixtures_b = (getattr(model, "mixtures_", [model]) for model in (a, b))
+    for mixture_a, mixture_b in zip(mixtures_a, mixtures_b, strict=True):
+        for method in ("transform", "score_samples", "predict"):
+            assert_same(getattr(mixture_a, method)(X[:300]), getattr(mixture_b, method)(X[:300]), method)
+        for drawn_a, drawn_b in zip(mixture_a.sample(5), mixture_b.sample(5), strict=True):
+            assert_same(drawn_a, drawn_b, "sample")
     if isinstance(a, SimpletronClassifier):
         assert_same(a.predict_proba(X[:300]), b.predict_proba(X[:300]), "predict_proba")
         assert_same(a.predict(X[:300]), b.predict(X[:300]), "predict")
@@ -89,6 +94,12 @@ KINDS: dict[str, Any] = {
     "feature names": lambda: fast().fit(pd.DataFrame(X, columns=[f"pixel{i}ü" for i in range(64)]), FEW),
     "settings changed": lambda: fast().fit(X, FEW).set_params(search="exact", recurrent=True, n_components=7),
     "NumPy parameters": lambda: fast(n_components=np.int64(30), tol=np.inf, verbose=False).fit(X, FEW),
+    "committee": lambda: fast(n_mixtures=3).fit(X, FEW),
+    "committee of many fields": lambda: fast(n_mixtures=2, n_components=600, truncation=8).fit(X, FEW),
+    "committee, not truncated": lambda: fast(n_mixtures=2, n_components=520, truncation=None).fit(X[:700], FEW[:700]),
+    "committee with names": lambda: fast(n_mixtures=2).fit(pd.DataFrame(X, columns=[f"p{i}" for i in range(64)]), FEW),
+    "committee to be": lambda: fast().fit(X, FEW).set_params(n_mixtures=3),
+    "committee that was": lambda: fast(n_mixtures=2).fit(X, FEW).set_params(n_mixtures=1, recurrent=True),
     "mixture": lambda: PoissonMixture(50, random_state=3).fit(X),
     "mixture of many": lambda: PoissonMixture(600, norm=200, random_state=3, max_iter=3, tol=0).fit(X),
 }
@@ -111,7 +122,7 @@ def test_round_trip_is_exact(kind: str, tmp_path: Path) -> None:
     assert_same(model, pickle.loads(pickle.dumps(loaded)))
 
 
-@pytest.mark.parametrize("kind", ["defaults", "hebbian", "weights", "strings"])
+@pytest.mark.parametrize("kind", ["defaults", "hebbian", "weights", "strings", "committee"])
 def test_new_labels_on_a_loaded_model(kind: str, tmp_path: Path) -> None:
     model = KINDS[kind]()
     loaded = again(model, tmp_path)
@@ -140,6 +151,7 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
     batch_size=st.integers(1, 2**40),
     learning_rate=st.floats(1e-300, 1e300),
     zero_rows=st.sampled_from(["error", "uniform"]),
+    n_mixtures=st.integers(1, 3),
     self_labelling=st.booleans(),
     recurrent=st.booleans(),
     threshold=st.floats(0, 1),
@@ -161,7 +173,7 @@ def test_round_trip_over_parameters(
     model = SimpletronClassifier(max_iter=2, label_max_iter=2, **parameters)
     try:
         model.fit(rows, y, sample_weight=weight)
-    except ValueError:  # such as the marker being one of the names
+    except ValueError:  # such as the marker being one of the names, or a recurrent committee
         reject()
     path = tmp_path_factory.mktemp("models") / "model.tnesi"
     save(model, path)
@@ -175,11 +187,23 @@ def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
     header = read_header(tmp_path / "model.tnesi")
     assert (header.format, header.kind, header.classes, header.image_shape) == (1, "classifier", [*range(10)], (8, 8))
     assert header.shapes["weights"] == (40, 64)
-    assert header.parameters == {k: v for k, v in fitted.get_params().items() if k != "callback"}
+    assert header.parameters == {k: v for k, v in fitted.get_params().items() if k not in ("callback", "n_mixtures")}
     assert repr(header.provenance) == repr(provenance | {"seed": 3, "scores": [0.5, float("nan")]})
     assert header.versions["tnesi"] == tnesi.__version__
     assert header.created[:2] == "20"
     assert (header.norm, header.truncation, header.n_iter) == (180, 15, 3)
+
+
+def test_header_of_a_committee(tmp_path: Path) -> None:
+    """Only committees have format 2, which earlier versions refuse; other models are as they were."""
+    clf = fast(n_mixtures=3, callback=lambda record: record["mixture"] == 2).fit(X, FEW)
+    save(clf, tmp_path / "model.tnesi")
+    header = read_header(tmp_path / "model.tnesi")
+    assert (header.format, header.parameters["n_mixtures"], len(header.further_mixtures)) == (2, 3, 2)
+    assert [member.n_iter for member in header.members] == [3, 1, 3] == [m.n_iter_ for m in clf.mixtures_]
+    assert [member.shapes["weights"] for member in header.members] == [(40, 64)] * 3
+    assert header.shapes["class_weights"] == (10, 120)
+    assert {"weights", "weights.1", "weight_sums.2"} < header.shapes.keys()
 
 
 def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi._model_header import LEARNED
 from tnesi.model_file import ModelFileError, read_header
 
 PARTS, FILES_PER_PART = 10, 1000
@@ -49,6 +51,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         SimpletronClassifier(8, truncation=3, **settings).fit(rows, names, sample_weight=rng.random(24) + 0.1),
         SimpletronClassifier(8, truncation=None, recurrent=True, **settings).fit(rows, labels),
         PoissonMixture(5, solver="hebbian", search="exact", norm=20, max_iter=2, tol=0, n_threads=1).fit(rows),
+        SimpletronClassifier(6, n_mixtures=3, truncation=3, **settings).fit(rows, labels),
         PoissonMixture(514, truncation=5, norm=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
@@ -103,7 +106,7 @@ def entries(value: Any) -> list[tuple[Any, Any]]:
 def change_entry(header: Any, arrays: Arrays, rng: random.Random) -> str:
     for _ in range(rng.choice([1, 1, 1, 2])):
         container, key = rng.choice(entries(header))
-        container[key] = rng.choice(NASTY)
+        container[key] = deepcopy(rng.choice(NASTY))  # the next change may be within
     return json.dumps(header)
 
 
@@ -177,23 +180,42 @@ def exchange_arrays(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
     """A smaller model, which may well be sound."""
+    names = [name for name in arrays if name.partition(".")[0] in ("weights", "weight_sums", "lists")]
+    mixtures = sum(name.startswith("weights") for name in names)
     n = rng.randrange(1, len(arrays["weights"]) + 1)
-    arrays |= {name: arrays[name][:n] for name in ("weights", "weight_sums", "lists") if name in arrays}
+    arrays |= {name: arrays[name][:n] for name in names}
     if "class_weights" in arrays:
-        arrays["class_weights"] = arrays["class_weights"][:, :n].copy()
+        arrays["class_weights"] = arrays["class_weights"][:, : mixtures * n].copy()
+    return json.dumps(header)
+
+
+def change_members(header: Any, arrays: Arrays, rng: random.Random) -> str:
+    """A mixture more or less, whose arrays may fit or not."""
+    first = {name: header[name] for name in ("mixture_parameters", "search", "doubtful_below", *LEARNED)}
+    members = header.get("further_mixtures", [])
+    header["format"] = 2
+    header["further_mixtures"] = rng.choice([members[:-1], [*members, first], [first], members * 2])
+    n = rng.choice([len(members), len(header["further_mixtures"])])
+    for name in [name for name in arrays if "." in name]:
+        del arrays[name]
+    for m in range(1, n + 1):
+        arrays |= {f"{name}.{m}": arrays[name] for name in ("weights", "weight_sums")}
+    if "class_weights" in arrays:
+        shape = len(arrays["class_weights"]), (1 + n) * len(arrays["weights"])
+        arrays["class_weights"] = np.resize(arrays["class_weights"], shape)
     return json.dumps(header)
 
 
 OF_BYTES: list[Callable[[bytes, bytes, random.Random], bytes]] = [flip, flip_in_header, truncate, insert, splice]
 OF_CONTENT: list[Callable[[Any, Arrays, random.Random], str]] = [
     change_entry, change_entry, change_entry, drop_or_add_entry, swap_entries, break_json,
-    change_values, change_values, change_shapes, change_types, exchange_arrays, cut_all_alike,
+    change_values, change_values, change_shapes, change_types, exchange_arrays, cut_all_alike, change_members,
 ]  # fmt: skip
 
 
 def mutate(originals: list[Path], rng: random.Random, path: Path) -> str:
     """Write a mutated file, return the name of the mutation."""
-    original = rng.choices(originals, [4, 4, 4, 1])[0]
+    original = rng.choices(originals, [4, 4, 4, 4, 1])[0]
     if rng.random() < 0.4:
         of_bytes = rng.choice(OF_BYTES)
         path.write_bytes(of_bytes(original.read_bytes(), rng.choice(originals).read_bytes(), rng))

@@ -39,6 +39,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         PoissonMixture(zero_rows="uniform"),
         SimpletronClassifier(zero_rows="uniform"),
         SimpletronClassifier(zero_rows="uniform", unlabelled=None),
+        SimpletronClassifier(zero_rows="uniform", unlabelled=None, n_mixtures=2),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,

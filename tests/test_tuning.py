@@ -26,6 +26,16 @@ def test_split_half(codes: list[int], seed: int) -> None:
         assert n_train - n_validation in (0, 1)
 
 
+def test_the_likelihood_of_a_committee_is_the_mean_of_its_mixtures(digits: Any) -> None:
+    X, y = digits[0][:400], np.where(np.arange(400) < 100, digits[1][:400], -1)
+    settings: dict[str, Any] = {"n_components": 40, "max_iter": 3, "tol": 0}
+    found = tune(X, y, truncations=[5], norms=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
+    clf = SimpletronClassifier(truncation=5, norm=180, n_mixtures=2, random_state=0, **settings).fit(X, y)
+    own = [tnesi.tuning._likelihood(mixture, X, 0) for mixture in clf.mixtures_]
+    assert found.likelihoods[180, 5] == pytest.approx(np.mean(own))
+    assert own[0] != own[1]
+
+
 def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = digits
     few = few_labels(y, 6, np.random.default_rng(0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi._model_header import Header
+from tnesi._model_header import MIXTURE_ARRAYS, Header, array_name
 from tnesi.mixture import LARGEST_NORM
 
 Array = npt.NDArray[Any]
@@ -24,7 +24,9 @@ ARRAYS = {
     "labels": ("I32", "N"),
     "row_weights": ("F32", "N"),
 }
-"""Type and shape; a letter stands for the same size wherever it occurs."""
+"""Type and shape; a letter stands for the same size wherever it occurs. Each mixture has its own C and L; in the arrays
+of a classifier, C is the sum."""
+_OF_CLASSIFIER = ARRAYS.keys() - set(MIXTURE_ARRAYS)
 _TRAINING = {"activity_starts", "activity_fields", "activity_values", "labels"}
 _CLASS_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,7}")
 _PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
@@ -36,27 +38,24 @@ _MOST_PER_NORM = 1e6
 
 def check_shapes(header: Header) -> None:
     """Refuse a header that does not fit its arrays, or arrays that do not fit each other."""
-    names = header.shapes.keys()
-    wanted = {"weights", "weight_sums"}
+    names, members = header.shapes.keys(), header.members
+    wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
     if header.kind == "classifier":
         wanted |= {"class_weights"} | (_TRAINING | names & {"row_weights"} if names & _TRAINING else set())
-    if header.search == "neighbours" and header.doubtful_below is not None:
-        wanted |= {"lists"}
     if names != wanted:
         raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
-    for name, shape in header.shapes.items():
-        letters = ARRAYS[name][1]
-        fits = len(shape) == len(letters) and min(shape) > 0
-        if not fits or any(size.setdefault(a, n) != n for a, n in zip(letters, shape, strict=True)):
-            raise ValueError(f"the shape {shape} of {name} does not fit the other arrays")
+    n_fields = 0
+    for member in members:
+        size = {letter: n for letter, n in size.items() if letter in "KD"}
+        _fit(member.shapes, size)
+        _check_mixture(member)
+        n_fields += size["C"]
+    size["C"] = n_fields
+    _fit({name: shape for name, shape in header.shapes.items() if name in _OF_CLASSIFIER}, size)
     if "N" in size and size["M"] != size["N"] + 1:
         raise ValueError("activity_starts does not fit the labels")
-    n_fields, n_features = header.shapes["weights"]
-    if not n_features < header.norm <= LARGEST_NORM or n_features < 2:
-        raise ValueError(f"norm {header.norm:g} does not fit {n_features} features")
-    if header.truncation > n_fields or (header.search == "full" and header.truncation != n_fields):
-        raise ValueError(f"truncation {header.truncation} does not fit {n_fields} fields")
+    n_features = size["D"]
     if header.image_shape is not None and header.image_shape[0] * header.image_shape[1] != n_features:
         raise ValueError(f"image_shape {header.image_shape} does not fit {n_features} features")
     if header.feature_names is not None and len(header.feature_names) != n_features:
@@ -65,23 +64,38 @@ def check_shapes(header: Header) -> None:
         classes_of(header)
 
 
+def _arrays_of_mixture(header: Header) -> set[str]:
+    has_lists = header.search == "neighbours" and header.doubtful_below is not None
+    return {"weights", "weight_sums"} | ({"lists"} if has_lists else set())
+
+
+def _check_mixture(header: Header) -> None:
+    n_fields, n_features = header.shapes["weights"]
+    if not n_features < header.norm <= LARGEST_NORM or n_features < 2:
+        raise ValueError(f"norm {header.norm:g} does not fit {n_features} features")
+    if header.truncation > n_fields or (header.search == "full" and header.truncation != n_fields):
+        raise ValueError(f"truncation {header.truncation} does not fit {n_fields} fields")
+
+
+def _fit(shapes: dict[str, tuple[int, ...]], size: dict[str, int]) -> None:
+    """Compare the shapes with the known sizes, and add to these."""
+    for name, shape in shapes.items():
+        letters = ARRAYS[name][1]
+        fits = len(shape) == len(letters) and min(shape) > 0
+        if not fits or any(size.setdefault(a, n) != n for a, n in zip(letters, shape, strict=True)):
+            raise ValueError(f"the shape {shape} of {name} does not fit the other arrays")
+
+
 def check_values(header: Header, arrays: dict[str, Array]) -> None:
     """Refuse values with which a model could not predict; the kernels rely on indices being in range."""
-    w, sums = arrays["weights"], arrays["weight_sums"].astype(np.float64)
-    n_fields = len(w)
-    _require(bool((w >= 1 - _ROUNDING).all()), "weights are at least 1")
-    in_range = (sums >= header.norm * (1 - _ROUNDING)) & (sums <= header.norm * _MOST_PER_NORM)
-    _require(bool(in_range.all()), "weights sum to norm, or somewhat more")
-    error = np.abs(w.sum(axis=1, dtype=np.float64) - sums)
-    _require(bool((error <= _ROUNDING * sums).all()), "weight_sums are the sums of weights")
-    if "lists" in arrays:
-        _require(_all_in(arrays["lists"], -1, n_fields), "lists name fields")
+    for m, member in enumerate(header.members):
+        _check_fields(member, {name: arrays[array_name(name, m)] for name in member.shapes})
     if "class_weights" in arrays:
         r = arrays["class_weights"]
         _require(bool((r >= 0).all() and np.isfinite(r).all()), "class_weights are not negative")
     if "labels" in arrays:
         starts, values, labels = arrays["activity_starts"], arrays["activity_values"], arrays["labels"]
-        n_classes = len(arrays["class_weights"])
+        n_classes, n_fields = arrays["class_weights"].shape
         _require(starts[0] == 0 and starts[-1] == values.size, "activity_starts go from the first to the last")
         _require(bool((starts[1:] >= starts[:-1]).all()), "activity_starts ascend")
         _require(_all_in(arrays["activity_fields"], 0, n_fields), "activity_fields name fields")
@@ -91,6 +105,17 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
     if "row_weights" in arrays:
         weight = arrays["row_weights"]
         _require(bool((weight > 0).all() and np.isfinite(weight.sum(dtype=np.float64))), "row_weights are positive")
+
+
+def _check_fields(header: Header, arrays: dict[str, Array]) -> None:
+    w, sums = arrays["weights"], arrays["weight_sums"].astype(np.float64)
+    _require(bool((w >= 1 - _ROUNDING).all()), "weights are at least 1")
+    in_range = (sums >= header.norm * (1 - _ROUNDING)) & (sums <= header.norm * _MOST_PER_NORM)
+    _require(bool(in_range.all()), "weights sum to norm, or somewhat more")
+    error = np.abs(w.sum(axis=1, dtype=np.float64) - sums)
+    _require(bool((error <= _ROUNDING * sums).all()), "weight_sums are the sums of weights")
+    if "lists" in arrays:
+        _require(_all_in(arrays["lists"], -1, len(w)), "lists name fields")
 
 
 def _require(holds: bool, what: str) -> None:

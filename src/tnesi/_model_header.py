@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-FORMAT = 1
-"""Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable."""
+from tnesi.committee import MOST_MIXTURES
+
+FORMAT = 2
+"""Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
+
+Format 2 has committees of mixtures. Other models are written as format 1, which every tnesi reads.
+"""
 MOST_BYTES = 2**25
 _DEEPEST = 8
+MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
+"""The arrays that each mixture of a committee has."""
 _SCALARS = (type(None), bool, int, float, str)
 
 
@@ -56,6 +63,9 @@ class Header:
         Points explained worse than this look further (neighbourhood search).
     norm, truncation, n_iter, converged, lower_bound, history :
         As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
+    further_mixtures : list of dict
+        Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
+        `mixture_parameters`. None of them in format 1.
     shapes : dict of tuple
         Shapes of the arrays in the file. "weights" is fields x features.
     """
@@ -81,15 +91,40 @@ class Header:
     converged: bool
     lower_bound: float
     history: list[dict[str, Any]]
+    further_mixtures: list[dict[str, Any]] = field(default_factory=list)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def members(self) -> list[Header]:
+        """A header for each mixture: its own entries, and the shapes of its own arrays under their usual names."""
+        found = []
+        for m, entries in enumerate([{}, *self.further_mixtures]):
+            shapes = {name: self.shapes[own] for name in MIXTURE_ARRAYS if (own := array_name(name, m)) in self.shapes}
+            found.append(replace(self, **entries, further_mixtures=[], shapes=shapes))
+        return found
 
 
 _NAMES = {entry.name for entry in fields(Header)} - {"shapes"}
+_LATER = {"further_mixtures"}
+"""Entries that format 1 lacks."""
+LEARNED = ("norm", "truncation", "n_iter", "converged", "lower_bound", "history")
+"""Attributes of a mixture, without the underscore."""
+_MEMBER_NAMES = {"mixture_parameters", "search", "doubtful_below", *LEARNED}
+
+
+def array_name(name: str, m: int) -> str:
+    """Return what an array of mixture m is called in a file: weights, weights.1, weights.2 and so on."""
+    return f"{name}.{m}" if m else name
+
+
+def _names(version: int) -> set[str]:
+    return _NAMES if version > 1 else _NAMES - _LATER
 
 
 def to_json(header: Header) -> str:
     """Return the header as text; a value that cannot be stored is a ValueError."""
-    text = json.dumps({name: _plain(getattr(header, name)) for name in sorted(_NAMES)}, allow_nan=False)
+    entries = {name: _plain(getattr(header, name)) for name in sorted(_names(header.format))}
+    text = json.dumps(entries, allow_nan=False)
     if len(text) > MOST_BYTES // 3:  # its quotes are escaped in the file
         raise ValueError(f"its header would have {len(text)} bytes: shorten history_, provenance or feature names")
     return text
@@ -108,14 +143,17 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
             f"it has format {version} and was made by a newer tnesi; this one reads formats up to {FORMAT}: "
             "pip install --upgrade tnesi"
         )
-    if found.keys() != _NAMES:
-        raise ValueError(f"its header lacks or should not have: {', '.join(sorted(found.keys() ^ _NAMES)[:5])!r}")
+    if found.keys() != _names(version):
+        wrong = sorted(found.keys() ^ _names(version))
+        raise ValueError(f"its header lacks or should not have: {', '.join(wrong[:5])!r}")
     for name, (wanted, holds) in _CHECKS.items():
-        if not holds(found[name]):
+        if name in found and not holds(found[name]):
             raise ValueError(f"{name} in its header is not {wanted}")
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
     if of_classifier != [found["kind"] == "classifier"] * 3:
         raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
+    if "further_mixtures" in found and (found["kind"] != "classifier" or found["recurrent"]):
+        raise ValueError("only a classifier that is not recurrent has further_mixtures")
     if found["image_shape"] is not None:
         found["image_shape"] = tuple(found["image_shape"])
     return Header(**found, shapes=shapes)
@@ -196,6 +234,15 @@ def _is_record(value: Any) -> bool:
     )
 
 
+def _is_member(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == _MEMBER_NAMES
+        and value["mixture_parameters"] is not None
+        and all(_CHECKS[name][1](entry) for name, entry in value.items())
+    )
+
+
 _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "kind": ("'classifier' or 'mixture'", lambda v: v in ("classifier", "mixture")),
     "created": ("a text", lambda v: isinstance(v, str)),
@@ -220,4 +267,8 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "converged": ("true or false", lambda v: isinstance(v, bool)),
     "lower_bound": ("a number", lambda v: type(v) is float),
     "history": ("a list of iterations", lambda v: isinstance(v, list) and all(map(_is_record, v))),
+    "further_mixtures": (
+        f"a list of 1 to {MOST_MIXTURES - 1} mixtures",
+        lambda v: isinstance(v, list) and 0 < len(v) < MOST_MIXTURES and all(map(_is_member, v)),
+    ),
 }

@@ -23,9 +23,15 @@ def tell_iterations(progress: Progress, name: str) -> Callable[[dict[str, Any]],
     """Return a callback for `fit` that tells of its iterations."""
 
     def callback(entry: dict[str, Any]) -> None:
-        progress.tell(f"{name}: iteration {entry['iteration']}")
+        progress.tell(f"{name}: {iteration_of(entry)}")
 
     return callback
+
+
+def iteration_of(entry: dict[str, Any]) -> str:
+    """Return which iteration a record is of, and of which mixture in a committee."""
+    place = f"mixture {entry['mixture']} of {entry['mixtures']}, " if "mixture" in entry else ""
+    return f"{place}iteration {entry['iteration']}"
 
 
 def tell_parts(progress: Progress) -> Callable[[str, int, int | None], None]:

@@ -11,17 +11,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import (
-    check_integer,
-    check_real,
-    check_rows,
-    check_weights,
-    present_rows,
-    unchanged_on_failure,
-)
-from tnesi.engine.monitor import Listener, Monitor
+from tnesi._parameters import check_integer, check_real, check_rows, unchanged_on_failure
+from tnesi._training_rows import TrainingRows
+from tnesi.committee import activate, check_committee, learn_committee
+from tnesi.engine.monitor import Listener
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.layers.classes import Classes
@@ -30,23 +25,6 @@ from tnesi.layers.labels import encode_labels
 from tnesi.mixture import DEFAULT_TRUNCATION, MOST, PoissonMixture
 
 Array = npt.NDArray[Any]
-
-_MIXTURE_PARAMETERS = (
-    "n_components",
-    "truncation",
-    "norm",
-    "solver",
-    "search",
-    "max_iter",
-    "tol",
-    "shrinkage",
-    "batch_size",
-    "learning_rate",
-    "zero_rows",
-    "n_threads",
-    "verbose",
-    "callback",
-)
 
 
 class SimpletronClassifier(ClassifierMixin, BaseEstimator):
@@ -60,6 +38,9 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     n_components, truncation, norm, solver, search, max_iter, tol, shrinkage, batch_size, learning_rate,
     zero_rows :
         Of the first layer: see :class:`PoissonMixture`. `batch_size` is that of the second layer too.
+    n_mixtures : int, default=1
+        With more than one, the first layer is a committee of so many mixtures that differ in their random starts: fewer
+        errors, for so many times the time and memory. It needs the EM solver and no recurrence.
     self_labelling : bool, default=True
         Whether unlabelled rows teach the second layer where their class is clear.
     threshold : float, default=0.6
@@ -82,24 +63,27 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     verbose : int, default=0
         Print a line per iteration of the first layer.
     callback : callable or None, default=None
-        Called with a record after each iteration of the first layer; a true answer stops it.
+        Called with a record after each iteration of the first layer; a true answer stops it. Records of a committee
+        say which of its mixtures they are of (``mixture``, from 1, and ``mixtures``), and the answer stops that one.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    class_weights_ : ndarray of shape (n_classes, n_components)
-        R, what each class says of the fields; rows sum to 1.
+    class_weights_ : ndarray of shape (n_classes, n_fields)
+        R, what each class says of the fields (of all mixtures, one after the other); rows sum to 1.
+    mixtures_ : list of PoissonMixture
+        The first layer: one mixture, or a committee.
     mixture_ : PoissonMixture
-        The first layer.
-    activities_ : csr_array of shape (n_samples, n_components)
-        The first layer's activities of the training rows; `fit_labels` learns from them.
+        The first of them.
+    activities_ : csr_array of shape (n_samples, n_fields)
+        The first layer's activities of the training rows, which sum to 1; `fit_labels` learns from them.
     label_distributions_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the classes for the training rows; labelled rows have their label.
     transduction_ : ndarray of shape (n_samples,)
         Labels of the training rows, given or inferred. Rows of weight 0 are not among them.
     n_iter_ : int
-        Number of iterations of the first layer.
+        Number of iterations of the first layer, the largest in a committee.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -113,7 +97,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     Ctrl-C during `fit` ends learning of the first layer after the last complete iteration, then the second layer
     learns on what there is: `fit` warns and returns, and the classifier can be used. Another Ctrl-C stops the
     second layer after its last complete pass. Before the first iteration there is nothing to keep:
-    KeyboardInterrupt is raised. A `fit` that fails leaves the classifier as it was.
+    KeyboardInterrupt is raised. An interrupted committee has the mixtures that were learned so far, and no other one is
+    begun. A `fit` that fails leaves the classifier as it was.
 
     References
     ----------
@@ -146,6 +131,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
+        n_mixtures: int = 1,
         self_labelling: bool = True,
         threshold: float = 0.6,
         recurrent: bool = False,
@@ -168,6 +154,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
+        self.n_mixtures = n_mixtures
         self.self_labelling = self_labelling
         self.threshold = threshold
         self.recurrent = recurrent
@@ -200,39 +187,33 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
         with unchanged_on_failure(self):
-            X = check_rows(self, X, reset=True)
-            check_consistent_length(X, y)
-            label, classes = encode_labels(y, self.unlabelled)
-            X, weight, number = present_rows(X, check_weights(sample_weight, X))
-            if number is not None:
-                label, classes = self._without_absent_classes(label[number], classes)
-            top, monitor = self._learn(X, label, classes.size, weight, number)
-            self._weight, self._recurrent = weight, self.recurrent
-            self._keep(top.classes, top.label, classes)
-        self.mixture_._warn(monitor)
+            rows = TrainingRows.of(self, X, y, sample_weight)
+            top, trouble = self._learn(rows)
+            self._weight, self._recurrent = rows.weight, self.recurrent
+            self._keep(top.classes, top.label, rows.classes)
+        if trouble:
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         self._warn(top)
         return self
 
-    def _learn(
-        self, X: Array, label: Array, n_classes: int, weight: Array | None, number: Array | None
-    ) -> tuple[TopLayer, Monitor]:
+    def _learn(self, rows: TrainingRows) -> tuple[TopLayer, str | None]:
         random = check_random_state(self.random_state)
-        mixture = PoissonMixture(
-            random_state=random.randint(2**31), **{name: getattr(self, name) for name in _MIXTURE_PARAMETERS}
-        )
-        mixture.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            mixture.feature_names_in_ = self.feature_names_in_
-        top = self._top_layer(label, n_classes, weight, random.randint(2**31))
+        seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
+        top = self._top_layer(rows.label, rows.classes.size, rows.weight, top_seed)
         learns_along = self.solver == "hebbian" or self.recurrent
-        activities, monitor = mixture._learn(X, weight, number, top if learns_along else None)
-        self.mixture_, self.n_iter_ = mixture, mixture.n_iter_
-        self.activities_ = activities.to_csr(mixture.n_components_)
+        committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)
+        self.mixtures_, self.activities_ = committee.mixtures, committee.activities
+        self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
         if not learns_along:
-            top.begin(mixture.n_components_)
+            top.begin(self.activities_.shape[1])
         if self.solver == "em":
             top.learn(self.activities_)
-        return top, monitor
+        return top, committee.trouble
+
+    @property
+    def mixture_(self) -> PoissonMixture:
+        """The first mixture of the first layer, by default the only one."""
+        return self.mixtures_[0]
 
     def fit_labels(self, y: Any) -> Self:
         """Learn the second layer anew for other labels of the same rows, on the stored activities.
@@ -259,12 +240,12 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
                 "them: call fit, or save the original again with training=True"
             )
         label, classes = encode_labels(y, self.unlabelled)
-        n = self.activities_.shape[0]
+        n, n_fields = self.activities_.shape
         if label.size != n:
             raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
         seed = check_random_state(self.random_state).randint(2**31)
         top = self._top_layer(label, classes.size, self._weight, seed)
-        top.begin(self.mixture_.n_components_)
+        top.begin(n_fields)
         top.learn(self.activities_)
         self._keep(top.classes, top.label, classes)
         self._warn(top)
@@ -284,7 +265,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     def _activities_of(self, X: Any) -> sparse.csr_array:
         X = check_rows(self, X, reset=False)
         prior = self._classes.prior(None) if self._recurrent else None
-        return self.mixture_._activate(X, prior, self)[1].to_csr(self.mixture_.n_components_)
+        return activate(self.mixtures_, X, prior, self)
 
     def _top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
         return TopLayer(
@@ -301,16 +282,6 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             n_threads=resolve_threads(self.n_threads),
             rng=np.random.default_rng(seed),
         )
-
-    @staticmethod
-    def _without_absent_classes(label: Array, classes: Array) -> tuple[Array, Array]:
-        """Classes all of whose labels have weight 0 are absent."""
-        used = np.unique(label[label >= 0])
-        if used.size < 2:
-            raise ValueError("fewer than two classes have labels with a weight: give weight to labels of two classes")
-        renumber = np.full(classes.size + 1, -1, np.int32)
-        renumber[used] = np.arange(used.size)
-        return renumber[label], classes[used]
 
     def _keep(self, layer: Classes, label: Array | None, classes: Array) -> None:
         """Keep a second layer and what it says of the training rows; `label` is None where they are not known."""
@@ -332,13 +303,13 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _check_parameters(self) -> None:
-        PoissonMixture(**{name: getattr(self, name) for name in _MIXTURE_PARAMETERS})._check_parameters()
         for name in ("self_labelling", "recurrent"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r}: pass True or False")
         check_real("threshold", self.threshold, 0, 1)
         check_real("label_learning_rate", self.label_learning_rate, 0, open_low=True)
         check_integer("label_max_iter", self.label_max_iter, 1, most=MOST)
+        check_committee(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

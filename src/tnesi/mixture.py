@@ -26,7 +26,7 @@ from tnesi._parameters import (
 )
 from tnesi.engine.em import FreeEnergy, Search, log_sum_of_joints, run_em
 from tnesi.engine.hebbian import run_hebbian
-from tnesi.engine.monitor import Listener, Monitor, print_record
+from tnesi.engine.monitor import Listener, Monitor, Record, print_record
 from tnesi.engine.norm import auto_norm
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
@@ -196,17 +196,23 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             X = check_rows(self, X, reset=True)
             X, weight, number = present_rows(X, check_weights(sample_weight, X))
             _, monitor = self._learn(X, weight, number)
-        self._warn(monitor)
+        if trouble := self._trouble(monitor):
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
     def _learn(
-        self, X: Array, weight: Array | None, number: Array | None, top: TopLayer | None = None
+        self,
+        X: Array,
+        weight: Array | None,
+        number: Array | None,
+        top: TopLayer | None = None,
+        place: Record | None = None,
     ) -> tuple[Activities, Monitor]:
-        """Learn from checked rows (`number` is what the user calls them), with a second layer if one learns along."""
+        """Learn from checked rows (`number`: what the user calls them), with a second layer, in a committee."""
         n_threads = resolve_threads(self.n_threads)
         random = check_random_state(self.random_state)
         X, _ = usable_rows(X, self.zero_rows, number)
-        monitor = Monitor(float(self.tol), self._listener())
+        monitor = Monitor(float(self.tol), self._listener(), place or {})
         with single_threaded_blas():
             drawn = draw_distinct(row_hashes(X, int(random.randint(2**31)), n_threads), weight)
             self.n_components_ = self._count_fields(X, weight, drawn.size)
@@ -264,21 +270,19 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             print(f"norm = {norm:.1f}, chosen from the data", flush=True)
         return norm
 
-    def _warn(self, monitor: Monitor) -> None:
+    def _trouble(self, monitor: Monitor) -> str | None:
+        """Return what to warn of."""
         if monitor.interrupted:
-            warnings.warn(
+            return (
                 "learning was interrupted: the model is as the last complete iteration left it "
-                f"({len(monitor.history) - (self.solver == 'em')} complete)",
-                ConvergenceWarning,
-                stacklevel=3,
+                f"({len(monitor.history) - (self.solver == 'em')} complete)"
             )
-        elif not monitor.converged and self.tol > 0 and self.n_iter_ >= self.max_iter:
-            warnings.warn(
+        if not monitor.converged and self.tol > 0 and self.n_iter_ >= self.max_iter:
+            return (
                 f"{self.n_iter_} iterations did not reach tol={self.tol:g}: the model can be used, but more "
-                "iterations (max_iter) may improve it",
-                ConvergenceWarning,
-                stacklevel=3,
+                "iterations (max_iter) may improve it"
             )
+        return None
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the activities of the fields, a sparse array of shape (n_samples, n_components)."""

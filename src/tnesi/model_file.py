@@ -1,6 +1,7 @@
 """Model files (.tnesi): safetensors with one JSON header. They are portable, and safe to open from strangers.
 
-The arrays are little-endian, with C fields, D features, K classes, N training rows and S stored activities:
+The arrays are little-endian, with C fields (of all mixtures), D features, K classes, N training rows and S stored
+activities:
 
 =================  =======  =======  ===========================================================================
 weights            float32  C x D    W
@@ -13,6 +14,8 @@ activity_values    float32  S
 labels             int32    N        class numbers of the training rows, -1 for unlabelled
 row_weights        float32  N        sample weights, if there were any
 =================  =======  =======  ===========================================================================
+
+A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
 
 The header is the metadata entry "tnesi"; :class:`Header` says what is in it. What follows from these (logarithms,
 cells, distributions of the training rows) is computed when a file is loaded, to the same bits as before.
@@ -39,7 +42,16 @@ from sklearn.utils.validation import check_is_fitted
 import tnesi
 from tnesi._files import replacing
 from tnesi._model_checks import ARRAYS, check_shapes, check_values, classes_of
-from tnesi._model_header import FORMAT, MOST_BYTES, Header, ModelFileError, parse, to_json
+from tnesi._model_header import (
+    FORMAT,
+    LEARNED,
+    MOST_BYTES,
+    Header,
+    ModelFileError,
+    array_name,
+    parse,
+    to_json,
+)
 from tnesi.classifier import SimpletronClassifier
 from tnesi.engine.threads import resolve_threads
 from tnesi.layers.classes import Classes
@@ -54,6 +66,9 @@ Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier
 _Kind = TypeVar("_Kind", PoissonMixture, SimpletronClassifier)
 
+_LATER_PARAMETERS = {"n_mixtures": 1}
+"""Parameters that format 1 began without. A file lacks them where they are what was done before, so that an earlier
+tnesi can read it."""
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
 
 
@@ -128,11 +143,12 @@ def load(path: str | Path) -> Model:
     with _explained(f"{path} cannot be loaded", "; the file is damaged: get it again, or save the model again"):
         header, arrays = _read(Path(path), with_arrays=True)
         check_values(header, arrays)
-        classifier, mixture = _new_models(header)
-        _restore_mixture(mixture, header, arrays)
+        classifier, mixtures = _new_models(header)
+        for m, (mixture, member) in enumerate(zip(mixtures, header.members, strict=True)):
+            _restore_mixture(mixture, member, {name: arrays[array_name(name, m)] for name in member.shapes})
         if classifier is None:
-            return mixture
-        _restore_classifier(classifier, mixture, header, arrays)
+            return mixtures[0]
+        _restore_classifier(classifier, mixtures, header, arrays)
         return classifier
 
 
@@ -159,12 +175,11 @@ def _explained(start: str, advice: str = "") -> Iterator[None]:
 
 def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tuple[int, int] | None) -> Header:
     classifier = model if isinstance(model, SimpletronClassifier) else None
-    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
+    first, *others = _mixtures_of(model)
     classes = classifier.classes_ if classifier else None
-    names = getattr(mixture, "feature_names_in_", None)
-    search = mixture._search
+    names = getattr(model, "feature_names_in_", None)
     return Header(
-        format=FORMAT,
+        format=FORMAT if others else 1,
         kind="classifier" if classifier else "mixture",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={"tnesi": tnesi.__version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -173,19 +188,26 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
         image_shape=image_shape,
         feature_names=None if names is None else names.tolist(),
         parameters=_parameters_of(model),
-        mixture_parameters=_parameters_of(mixture) if classifier else None,
         classes=None if classes is None else classes.tolist(),
         class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str,
         recurrent=bool(classifier is not None and classifier._recurrent),
-        search=search.name,
-        doubtful_below=search.doubtful_below if isinstance(search, NeighbourSearch) else None,
-        norm=mixture.norm_,
-        truncation=mixture.truncation_,
-        n_iter=mixture.n_iter_,
-        converged=mixture.converged_,
-        lower_bound=mixture.lower_bound_,
-        history=mixture.history_,
+        further_mixtures=[_describe_mixture(mixture) for mixture in others],
+        **_describe_mixture(first) | ({} if classifier else {"mixture_parameters": None}),
     )
+
+
+def _describe_mixture(mixture: PoissonMixture) -> dict[str, Any]:
+    search = mixture._search
+    return {
+        "mixture_parameters": _parameters_of(mixture),
+        "search": search.name,
+        "doubtful_below": search.doubtful_below if isinstance(search, NeighbourSearch) else None,
+        **{name: getattr(mixture, f"{name}_") for name in LEARNED},
+    }
+
+
+def _mixtures_of(model: Model) -> list[PoissonMixture]:
+    return model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
 
 
 def _is_seed(random_state: Any) -> bool:
@@ -197,14 +219,16 @@ def _parameters_of(model: Model) -> dict[str, Any]:
     del parameters["callback"]
     if not _is_seed(parameters["random_state"]):
         parameters["random_state"] = None
-    return parameters
+    return {name: value for name, value in parameters.items() if (name, value) not in _LATER_PARAMETERS.items()}
 
 
 def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
-    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
-    found: dict[str, Array | None] = {"weights": mixture._fields.w, "weight_sums": mixture._fields.w_sum}
-    if isinstance(mixture._search, NeighbourSearch):
-        found["lists"] = mixture._search.lists
+    found: dict[str, Array | None] = {}
+    for m, mixture in enumerate(_mixtures_of(model)):
+        own: dict[str, Array | None] = {"weights": mixture._fields.w, "weight_sums": mixture._fields.w_sum}
+        if isinstance(mixture._search, NeighbourSearch):
+            own["lists"] = mixture._search.lists
+        found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, SimpletronClassifier):
         found["class_weights"] = model.class_weights_
         if training and model._label is not None:
@@ -231,8 +255,9 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
         header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
         check_shapes(header)
         for name, part in parts.items():
-            if part.get_dtype() != ARRAYS[name][0]:
-                raise ValueError(f"{name} is of type {part.get_dtype()}, not {ARRAYS[name][0]}")
+            wanted = ARRAYS[name.partition(".")[0]][0]
+            if part.get_dtype() != wanted:
+                raise ValueError(f"{name} is of type {part.get_dtype()}, not {wanted}")
         return header, {name: file.get_tensor(name) for name in parts} if with_arrays else {}
 
 
@@ -258,11 +283,12 @@ def _check_start(path: Path) -> None:
 # Header and arrays -> a model
 
 
-def _new_models(header: Header) -> tuple[SimpletronClassifier | None, PoissonMixture]:
+def _new_models(header: Header) -> tuple[SimpletronClassifier | None, list[PoissonMixture]]:
     """Return the estimators, not fitted yet, with parameters that they accept."""
     if header.mixture_parameters is None:
-        return None, _new(PoissonMixture, header.parameters)
-    return _new(SimpletronClassifier, header.parameters), _new(PoissonMixture, header.mixture_parameters)
+        return None, [_new(PoissonMixture, header.parameters)]
+    mixtures = [_new(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
+    return _new(SimpletronClassifier, header.parameters), mixtures
 
 
 def _new(kind: type[_Kind], parameters: dict[str, Any]) -> _Kind:
@@ -305,16 +331,16 @@ def _restore_mixture(mixture: PoissonMixture, header: Header, arrays: dict[str, 
 
 
 def _restore_classifier(
-    classifier: SimpletronClassifier, mixture: PoissonMixture, header: Header, arrays: dict[str, Array]
+    classifier: SimpletronClassifier, mixtures: list[PoissonMixture], header: Header, arrays: dict[str, Array]
 ) -> None:
-    classifier.mixture_, classifier.n_iter_ = mixture, mixture.n_iter_
-    classifier.n_features_in_ = mixture.n_features_in_
+    classifier.mixtures_, classifier.n_iter_ = mixtures, max(mixture.n_iter_ for mixture in mixtures)
+    classifier.n_features_in_ = mixtures[0].n_features_in_
     if header.feature_names is not None:
-        classifier.feature_names_in_ = mixture.feature_names_in_
+        classifier.feature_names_in_ = mixtures[0].feature_names_in_
     if "labels" in arrays:
         values, starts = arrays["activity_values"], arrays["activity_starts"]
         starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # as they were: SciPy wants them small
-        shape = arrays["labels"].size, mixture.n_components_
+        shape = arrays["labels"].size, arrays["class_weights"].shape[1]
         classifier.activities_ = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
     classifier._weight, classifier._recurrent = arrays.get("row_weights"), header.recurrent
     layer = Classes.from_weights(arrays["class_weights"])

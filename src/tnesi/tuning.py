@@ -49,8 +49,8 @@ class Tuned:
     trials : list of Trial
         All settings, best first.
     likelihoods : dict
-        Exact log-likelihood per row in nats by (norm, truncation), on a sample of the rows; comparable between
-        truncations of one norm.
+        Exact log-likelihood per row in nats by (norm, truncation), on a sample of the rows (the mean over the mixtures
+        of a committee); comparable between truncations of one norm.
     n_train, n_validation : int
         Labels in the two halves.
     """
@@ -163,7 +163,9 @@ def tune(
         listener = tell_iterations(progress, name)
         with ctrl_c_stops():
             classifier.set_params(callback=listener).fit(X, codes).set_params(callback=None)
-        likelihoods[norm, truncation] = _likelihood(classifier.mixture_, X, random_state)
+        likelihoods[norm, truncation] = float(
+            np.mean([_likelihood(mixture, X, random_state) for mixture in classifier.mixtures_])
+        )
         for threshold in thresholds:
             progress.tell(f"{name}, threshold {threshold:g}")
             classifier.set_params(threshold=threshold)

@@ -36,6 +36,33 @@ def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], t
     assert told["fields"] == 100
 
 
+def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+    place = tmp_path / "m.tnesi"
+    words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "--mixtures", 3, "-o", place)
+    assert "Learned 3 mixtures of 60 fields" in run(*words).stdout
+    told = run_json(*words)
+    assert (told["mixtures"], told["fields"]) == (3, 180)
+    assert 0 < told["seconds_mixtures"] < told["seconds_learning"]
+    data = load_named("digits")
+    y = few_labels(data.y, 3, np.random.default_rng(0), unlabelled=None)
+    same = SimpletronClassifier(60, n_mixtures=3, random_state=0).fit(data.X, y)
+    assert data.test is not None
+    assert told["test"]["error"] == pytest.approx(100 * (1 - same.score(data.test.X, data.test.y)))
+    learned = run_json("info", place)["learned"]
+    assert (learned["mixtures"], learned["fields"], learned["iterations"]) == (3, 180, same.n_iter_)
+    assert "all 3 mixtures" in run("show", place, "-o", tmp_path / "f.png").stdout
+    assert "the first of 3 mixtures" in run("sample", place, "-o", tmp_path / "s.csv").stdout
+
+
+def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", digits[0])
+    said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
+    assert "there are no labels" in said
+    said = run("fit", "digits", "--mixtures", 2, "--solver", "hebbian", "-o", tmp_path / "m.tnesi", code=1).stderr
+    assert "committees need" in said
+    run("fit", "digits", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
+
+
 def test_without_labels_only_fields_are_learned(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "-o", tmp_path / "m.tnesi", "--fields", 50).stdout

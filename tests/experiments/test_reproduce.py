@@ -53,6 +53,24 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     assert 100 * (1 - np.trace(confusion) / confusion.sum()) == pytest.approx(record["error"])
 
 
+def test_committees(tmp_path: Path) -> None:
+    """Test rows are activated by all mixtures."""
+    told: list[str] = []
+
+    class Hears(Progress):
+        def tell(self, text: str) -> None:
+            told.append(text)
+
+    folder = reproduce(replace(table(runs=1), parameters={**SMALL, "n_mixtures": 2}), tmp_path, progress=Hears())
+    data = load_named("digits")
+    assert data.test is not None
+    record = next(r for r in folder.records if r["labels_per_class"] == "all")
+    classifier = SimpletronClassifier(**SMALL, n_mixtures=2, random_state=record["seed"]).fit(data.X, data.y)
+    assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
+    assert record["free_energy"] == pytest.approx(np.mean([m.lower_bound_ for m in classifier.mixtures_]))
+    assert any("mixture 2 of 2, iteration 1" in text for text in told)
+
+
 def test_runs_differ_and_summaries_count_them(tmp_path: Path) -> None:
     folder = reproduce(table(runs=3), tmp_path)
     rows = summarise(folder)

@@ -1,6 +1,6 @@
-"""Make the golden model files of the current format, with what they predict beside them.
+"""Make the golden model files, with what they predict beside them.
 
-Run it once when a format is new, and keep the files of all earlier ones::
+Run it once when a format is new, after adding models that are written in it, and keep the files of all earlier ones::
 
     python tests/golden/make.py
 
@@ -17,13 +17,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from tnesi import PoissonMixture, SimpletronClassifier, save
-from tnesi._model_header import FORMAT
 
 HERE = Path(__file__).parent
 
 
 def models() -> dict[str, Any]:
-    """One small model of each kind: a file stays below 50 kB."""
+    """One small model of each kind, by format and name: a file stays below 50 kB."""
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(np.uint8), y[:200]
     names = np.where(np.arange(200) < 100, np.array([f"digit {k}" for k in range(10)])[y], "?")
@@ -35,26 +34,28 @@ def models() -> dict[str, Any]:
     shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)
     return {
-        "classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **shared).fit(X, names, weight),
-        "recurrent": SimpletronClassifier(
+        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **shared).fit(X, names, weight),
+        "v1-recurrent": SimpletronClassifier(
             40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **shared
         ).fit(X, few),
-        "mixture": PoissonMixture(30, search="exact", **shared).fit(X),
-        "neighbours": many,
+        "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
+        "v1-neighbours": many,
+        "v2-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **shared).fit(X, few),
     }
 
 
 def main() -> None:
     rng = np.random.default_rng(1)
     for name, model in models().items():
-        path = HERE / f"v{FORMAT}-{name}.tnesi"
+        path = HERE / f"{name}.tnesi"
         if path.exists():
             print(f"{path.name} is there already and stays as it is")
             continue
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=name == "classifier")
+        training = name in ("v1-classifier", "v2-committee")
+        save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier):
             expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
         else:

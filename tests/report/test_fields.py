@@ -61,6 +61,16 @@ def test_a_mixture_has_no_classes(digits: Digits) -> None:
     assert not figure.legends
 
 
+def test_fields_of_a_committee_are_those_of_all_its_mixtures(digits: Digits) -> None:
+    clf = SimpletronClassifier(20, norm=180, max_iter=2, tol=0, n_mixtures=3, random_state=0).fit(*digits)
+    images = [i.get_array() for i in plot_fields(clf, n_fields=60).axes[0].get_images()]
+    drawn = {image.tobytes() for image in images if image.shape == (8, 8)}
+    own = [{(w - 1).reshape(8, 8).tobytes() for w in mixture.weights_} for mixture in clf.mixtures_]
+    reached = int(np.sum(clf.class_weights_.sum(axis=0) > 0))
+    assert sum(len(drawn & fields) for fields in own) == len(drawn) == reached
+    assert all(drawn & fields for fields in own)
+
+
 def test_shapes(digits: Digits) -> None:
     X, y = digits
     with pytest.raises(ValueError, match="does not fit 64 features"):

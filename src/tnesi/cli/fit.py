@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 
-from tnesi._progress import Progress, tell_parts
+from tnesi._progress import Progress, iteration_of, tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -25,6 +25,7 @@ from tnesi.cli.console import (
 from tnesi.cli.options import (
     AnyData,
     Fields,
+    Mixtures,
     Norm,
     PerClass,
     Truncation,
@@ -55,6 +56,7 @@ def fit(
     seed: Seed = 0,
     test: Annotated[str | None, typer.Option(metavar="DATA", help="Labelled data to measure the error on.")] = None,
     fields: Fields = "auto",
+    mixtures: Mixtures = 1,
     truncation: Truncation = "15",
     norm: Norm = "auto",
     shrinkage: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
@@ -91,9 +93,9 @@ def fit(
     with out.progress(f"reading {data}") as progress:
         found, tested = _open(data, labels, label_column, test, progress)
         parameters = parameters_of(
-            n_components=fields, truncation=truncation, norm=norm, solver=solver, zero_rows=zero_rows,
-            n_threads=threads, random_state=seed, threshold=threshold, self_labelling=self_labelling,
-            shrinkage=shrinkage, unlabelled=None,
+            n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
+            zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
+            self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
@@ -141,11 +143,13 @@ def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) 
 
     def listener(entry: dict[str, Any]) -> None:
         progress.tell(
-            f"iteration {entry['iteration']}: free energy {entry['free_energy']:.3f}, "
+            f"{iteration_of(entry)}: free energy {entry['free_energy']:.3f}, "
             f"{100 * entry['changed']:.1f} % of the rows changed"
         )
 
     if y is None:
+        if parameters["n_mixtures"] > 1:
+            raise ValueError("--mixtures: a committee is one of a classifier, and there are no labels: give --labels")
         known = PoissonMixture().get_params()
         mixture = PoissonMixture(**{name: value for name, value in parameters.items() if name in known})
         mixture.set_params(callback=listener).fit(found.X)
@@ -180,17 +184,22 @@ def _count(y: Any) -> int:
 def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
     from tnesi.classifier import SimpletronClassifier
+    from tnesi.committee import mean_lower_bound
 
-    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
+    mixtures = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
+    mixture, lower_bound = mixtures[0], mean_lower_bound(mixtures)
+    what, took = f"{mixture.n_components_:,} fields in {model.n_iter_} iterations", f"{seconds:.1f} s"
+    seconds_mixtures = sum(each.history_[-1]["seconds"] for each in mixtures if each.history_)
+    if len(mixtures) > 1:
+        what, took = f"{len(mixtures)} mixtures of {what} or fewer", f"{took}, the mixtures {seconds_mixtures:.1f} s"
     classes = model.classes_.tolist() if isinstance(model, SimpletronClassifier) else []
     n_labels = _count(y)
     if found.note:
         out.say(f"{found.note}.")
     out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
     out.say(
-        f"Learned {mixture.n_components_:,} fields in {mixture.n_iter_} iterations, {seconds:.1f} s "
-        f"(norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
-        f"free energy {mixture.lower_bound_:.3f} nats per row)."
+        f"Learned {what}, {took} (norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
+        f"free energy {lower_bound:.3f} nats per row)."
     )
     if found.labels is not None and (marked := sum(str(label) == unlabelled for label in found.labels.tolist())):
         out.say(f"{marked:,} rows are marked {unlabelled} and count as unlabelled.")
@@ -201,7 +210,8 @@ def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, s
         out.say(f"{len(classes)} classes ({names}) from {n_labels:,} labels.")
     return {
         "data": found.name, "rows": len(found.rows), "features": found.rows.n_features, "note": found.note,
-        "fields": mixture.n_components_, "norm": mixture.norm_, "truncation": mixture.truncation_,
-        "iterations": mixture.n_iter_, "converged": mixture.converged_, "free_energy": mixture.lower_bound_,
-        "classes": classes, "labels": n_labels, "seconds_learning": seconds,
+        "mixtures": len(mixtures), "fields": sum(each.n_components_ for each in mixtures), "norm": mixture.norm_,
+        "truncation": mixture.truncation_, "iterations": model.n_iter_, "free_energy": lower_bound,
+        "converged": all(each.converged_ for each in mixtures), "classes": classes, "labels": n_labels,
+        "seconds_learning": seconds, "seconds_mixtures": seconds_mixtures,
     }  # fmt: skip

@@ -24,16 +24,18 @@ def info(model: Model, as_json: Json = False) -> None:
 
     header = read_header(model)
     out = Output(as_json)
-    fields, features = header.shapes["weights"]
+    members = header.members
+    features = header.shapes["weights"][1]
     classes = header.classes or []
     learned: dict[str, Any] = {
-        "fields": fields,
+        "mixtures": len(members),
+        "fields": sum(member.shapes["weights"][0] for member in members),
         "features": features,
         "norm": header.norm,
         "truncation": header.truncation,
-        "iterations": header.n_iter,
-        "converged": header.converged,
-        "free energy": header.lower_bound,
+        "iterations": max(member.n_iter for member in members),
+        "converged": all(member.converged for member in members),
+        "free energy": sum(member.lower_bound for member in members) / len(members),
         "can learn other labels": "labels" in header.shapes,
     }
     sections: dict[str, dict[str, Any]] = {
@@ -89,6 +91,7 @@ def show(
 
       tnesi show mnist.tnesi -o fields.png
     """
+    from tnesi.classifier import SimpletronClassifier
     from tnesi.model_file import load, read_header
     from tnesi.report.fields import plot_fields
 
@@ -98,8 +101,10 @@ def show(
         given = read_header(model).image_shape if shape is None else _parse(shape)
         figure = plot_fields(found, shape=given, n_fields=fields, random_state=seed)
         _save(figure, output)
-    out.say(f"Written to {output}.")
-    out.finish(output=output)
+    n_mixtures = len(found.mixtures_) if isinstance(found, SimpletronClassifier) else 1
+    several = f", from the fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
+    out.say(f"Written to {output}{several}.")
+    out.finish(output=output, mixtures=n_mixtures)
 
 
 @errors_for_people
@@ -127,8 +132,8 @@ def sample(
     out = Output(as_json)
     with out.progress("drawing"):
         found = load(model)
-        mixture = found.mixture_ if isinstance(found, SimpletronClassifier) else found
-        rows, _ = mixture.set_params(random_state=seed).sample(number)
+        mixtures = found.mixtures_ if isinstance(found, SimpletronClassifier) else [found]
+        rows, _ = mixtures[0].set_params(random_state=seed).sample(number)
         rows = np.maximum(rows - 1, 0)  # without the 1 that normalisation adds to each feature
         if output.suffix == ".npy":
             with replacing(output) as temporary, temporary.open("wb") as file:
@@ -141,7 +146,8 @@ def sample(
         else:
             given = read_header(model).image_shape if shape is None else _parse(shape)
             _save(plot_rows(rows, shape=given), output, ", or for data in .npy or .csv")
-    out.say(f"{number} rows written to {output}.")
+    several = f", drawn from the first of {len(mixtures)} mixtures" if len(mixtures) > 1 else ""
+    out.say(f"{number} rows written to {output}{several}.")
     out.finish(output=output, rows=number)
 
 

@@ -17,6 +17,9 @@ PerClass = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Use only N labels of each class, drawn with --seed.")
 ]
 Fields = Annotated[str, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, at most 10,000.")]
+Mixtures = Annotated[
+    int, typer.Option(min=1, max=1000, metavar="M", help="A committee of so many mixtures: better, and M times slower.")
+]
 Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
 Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalised; auto: from the data.")]
 Unlabelled = Annotated[

@@ -24,6 +24,8 @@ class Monitor:
         Converged when the free energy (nats per point) gains less than this in an iteration; 0 is never.
     listener : callable or None
         Called with each record; a true answer stops the fit.
+    place : dict
+        Of a mixture in a committee: ``mixture`` (from 1) and ``mixtures``, which are in each of its records too.
     history : list of dict
         Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of points with a new best field),
         ``search``, ``seconds`` since the start.
@@ -31,6 +33,7 @@ class Monitor:
 
     tol: float
     listener: Listener | None = None
+    place: Record = field(default_factory=dict)
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
@@ -48,6 +51,7 @@ class Monitor:
             "changed": changed,
             "search": search,
             "seconds": time.perf_counter() - self._began,
+            **self.place,
         }
         self._best, self._objective = best, free_energy + log_prior
         self.history.append(entry)
@@ -58,8 +62,9 @@ class Monitor:
 
 def print_record(record: Record) -> None:
     """Print one line per iteration: the listener behind ``verbose``."""
+    place = f"mixture {record['mixture']}/{record['mixtures']}   " if "mixture" in record else ""
     print(
-        f"iteration {record['iteration']:3d}   free energy {record['free_energy']:12.4f}   "
+        f"{place}iteration {record['iteration']:3d}   free energy {record['free_energy']:12.4f}   "
         f"changed {100 * record['changed']:6.2f} %   {record['seconds']:7.2f} s   {record['search']}",
         flush=True,
     )

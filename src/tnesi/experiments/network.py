@@ -58,7 +58,7 @@ class Network:
         began = time.perf_counter()
         self.classifier = self._kept(keep) or self._learned(classifier, data.X[rows], callback)
         took = time.perf_counter() - began
-        self._test_activities = self.classifier.mixture_.transform(data.test.X)
+        self._test_activities = self.classifier._activities_of(data.test.X)
         self.seconds = time.perf_counter() - began
         if keep and took > _KEEP_FROM:
             save(self.classifier, keep)

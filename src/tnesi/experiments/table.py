@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi._progress import Progress, tell_iterations
+from tnesi.committee import mean_lower_bound
 from tnesi.data import Data
 from tnesi.experiments.network import Network, build
 from tnesi.experiments.protocol import Labels, Method, Protocol, Task
@@ -73,7 +74,7 @@ def _runs_of_seed(
         keep=keep,
         callback=tell_iterations(progress, name),
     )
-    mixture = network.classifier.mixture_
+    mixtures = network.classifier.mixtures_
     for labels, run in runs:
         progress.tell(f"{name}: {labels} labels per class, run {run + 1}")
         began = time.perf_counter()
@@ -92,9 +93,9 @@ def _runs_of_seed(
                 "seed": seed,
                 "n_labels": n_labels,
                 **result,
-                "free_energy": mixture.lower_bound_,
-                "iterations": mixture.n_iter_,
-                "converged": mixture.converged_,
+                "free_energy": mean_lower_bound(mixtures),
+                "iterations": network.classifier.n_iter_,
+                "converged": all(mixture.converged_ for mixture in mixtures),
                 "seconds": {
                     "first layer": network.seconds,
                     "second layer": learned - began,

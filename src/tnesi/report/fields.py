@@ -34,7 +34,7 @@ def plot_fields(
     n_columns: int = 12,
     random_state: int = 0,
 ) -> Figure:
-    """Draw a random subset of the fields, ordered by class.
+    """Draw a random subset of the fields (of all mixtures of a committee), ordered by class.
 
     Beside each field of a classifier is a column with a cell per class, the first class at the top: a coloured cell is
     a class that the field stands for. With more than 20 classes the cells are grey, and the name of the strongest
@@ -56,23 +56,33 @@ def plot_fields(
     figure : matplotlib.figure.Figure
         Save it with ``figure.savefig("fields.png")``.
     """
-    w = (model.mixture_ if isinstance(model, SimpletronClassifier) else model).weights_
-    order = np.random.default_rng(random_state).permutation(len(w))
     if isinstance(model, PoissonMixture):
-        return _Sheet(w[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
+        order = np.random.default_rng(random_state).permutation(model.n_components_)
+        return _Sheet(model.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_
     share = r / np.maximum(r.sum(axis=0), 1e-30)
+    order = np.random.default_rng(random_state).permutation(r.shape[1])
     drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
     classes, few = [label(k, 12) for k in model.classes_], len(r) <= _MOST_COLOURS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
-    sheet = _Sheet(w[drawn] - 1, shape, n_columns, names, _COLUMN)
+    sheet = _Sheet(_fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
     colours = _colours(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
         sheet.column(i, 1 - share[:, c, None] * (1 - colours))
     if few:
         sheet.legend(colours, classes)
     return sheet.figure
+
+
+def _fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
+    """Return fields by their numbers, which go on from one mixture to the next."""
+    ends = np.cumsum([mixture.n_components_ for mixture in model.mixtures_])
+    found = np.empty((len(numbers), model.n_features_in_), np.float32)
+    for mixture, end in zip(model.mixtures_, ends, strict=True):
+        own = (numbers < end) & (numbers >= end - mixture.n_components_)
+        found[own] = mixture.weights_[numbers[own] - (end - mixture.n_components_)]
+    return found
 
 
 def plot_rows(

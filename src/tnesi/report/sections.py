@@ -157,8 +157,9 @@ def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown
     except (OSError, ModelFileError) as error:
         return None, f"The model cannot be shown: {error}"
     figure = plot_fields(model, shape=shape, n_fields=n_fields, n_columns=10)
-    mixture = model.mixture_ if isinstance(model, SimpletronClassifier) else model
-    n_components = len(mixture.weights_)
-    caption = f"{min(n_fields, n_components):,} of {n_components:,} fields."
+    mixtures = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
+    n_components = sum(mixture.n_components_ for mixture in mixtures)
+    several = f" of {len(mixtures)} mixtures" if len(mixtures) > 1 else ""
+    caption = f"{min(n_fields, n_components):,} of {n_components:,} fields{several}."
     alt = f"{caption} Each is a picture with a column of its classes beside it."
     return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), ""
