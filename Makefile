@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.h)
-CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp)
+CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp native/tests/*.h)
 SANITIZED := build/sanitized
 
 .PHONY: help setup demo docs test test-python test-native lint format bench clean
@@ -38,7 +38,7 @@ test-python: setup
 test-native:  ## the kernels alone, with address and undefined-behaviour sanitizers
 	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \
 	  cmake -S . -B $(SANITIZED) -DTNESI_NATIVE_TESTS=ON -DTNESI_SANITIZE=address,undefined >/dev/null && \
-	  cmake --build $(SANITIZED) -j2 >/dev/null && $(SANITIZED)/test_kernels; \
+	  cmake --build $(SANITIZED) -j2 >/dev/null && (cd $(SANITIZED) && ctest --verbose); \
 	elif [ -n "$$CI" ]; then echo "CI needs cmake and a C++ compiler" >&2; exit 1; \
 	else echo "no cmake or no C++ compiler: the native tests are left out"; fi
 

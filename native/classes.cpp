@@ -64,8 +64,8 @@ struct Gathered {
 
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
-                   std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
-                   std::int32_t* taught, int n_threads) {
+                   std::size_t batch, float rate, float threshold, bool self_label, const float* sizes,
+                   ClassLayer layer, std::int32_t* taught, int n_threads) {
     constexpr std::size_t kGather = 2048;
     const std::size_t chunk = batch * std::max<std::size_t>(1, kGather / batch);
     Gathered ahead, near;
@@ -77,6 +77,9 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
     std::vector<float> t(layer.k_padded);
     std::vector<double> mass(layer.k);
     std::vector<float> step(layer.k);
+    std::vector<float> voice(layer.scale, layer.scale + layer.k_padded);  // in votes a class's scale is times its size
+    const auto set_voice = [&](std::size_t k) { voice[k] = layer.scale[k] * (sizes ? sizes[k] : 1.0f); };
+    for (std::size_t k = 0; k < layer.k; ++k) set_voice(k);
     const Lanes& simd = lanes();
 
     for (std::size_t begin = 0; begin < n_order; begin += batch) {
@@ -92,7 +95,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
             std::int32_t k = label[n];
             if (k < 0 && self_label) {
                 const std::size_t first = near.start[at - offset], last = near.start[at - offset + 1];
-                simd.class_vote(near.rows.data() + first, near.values.data() + first, last - first, layer.scale,
+                simd.class_vote(near.rows.data() + first, near.values.data() + first, last - first, voice.data(),
                                 layer.k_padded, t.data());
                 k = simd.clear_winner(t.data(), layer.k_padded, threshold);
             }
@@ -106,6 +109,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
             layer.scale[k] *= static_cast<float>(1.0 - eps * mass[k]);
             if (layer.scale[k] < kFoldBelow) fold_scale(layer, k);
             step[k] = static_cast<float>(eps) / layer.scale[k];
+            set_voice(k);
         }
         for (std::size_t at = begin; at < end; ++at) {
             const auto n = static_cast<std::size_t>(order[at]);

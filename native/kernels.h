@@ -82,11 +82,25 @@ struct ClassLayer {
 
 // One epoch of the top layer on stored activities (eqs. 8, 10): points in the given order, in mini-batches.
 // A point with label >= 0 is clamped; another one gets the hard label argmax t if self_label and
-// BvSB > threshold (strictly), else it teaches nothing.  IN/OUT layer.  OUT taught (N): the label used, or -1.
+// BvSB > threshold (strictly), else it teaches nothing.  Class k votes with sizes[k] R_k, or all alike (null).
+// IN/OUT layer.  OUT taught (N): the label used, or -1.
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
-                   std::size_t batch, float rate, float threshold, bool self_label, ClassLayer layer,
-                   std::int32_t* taught, int n_threads);
+                   std::size_t batch, float rate, float threshold, bool self_label, const float* sizes,
+                   ClassLayer layer, std::int32_t* taught, int n_threads);
+
+// A sparse C x C matrix M: row c has values[j] in column indices[j] for indptr[c] <= j < indptr[c + 1].
+struct Graph {
+    const std::int64_t* indptr;
+    const std::int32_t* indices;
+    const float* values;
+    std::size_t c;
+};
+
+// out = M now + source, `steps` times (at least once), each time with the result before as `now`. Sums are in float32
+// and in the order of a row's entries.  IN source, now (C x Kp).  OUT out (C x Kp), which is neither of them.
+void spread(const Graph& graph, const float* source, const float* now, float* out, std::size_t k_padded,
+            std::size_t steps, int n_threads);
 
 // A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes.
 template <typename T>

@@ -77,6 +77,17 @@ const float* weight_of(const OptionalWeight& weight, std::size_t n) {
     return weight->data();
 }
 
+// Sparse rows: row i has values[j] in column indices[j] < n_columns for indptr[i] <= j < indptr[i + 1].
+void require_rows(const Vector<const std::int64_t>& indptr, const Vector<const std::int32_t>& indices,
+                  const Vector<const float>& values, std::size_t n_rows, std::size_t n_columns) {
+    require(indptr.shape(0) == n_rows + 1, "indptr for each row");
+    require(indices.shape(0) == values.shape(0), "an index for each value");
+    const std::int64_t* start = indptr.data();
+    require(start[0] == 0 && start[n_rows] == static_cast<std::int64_t>(values.shape(0)), "indptr spans the values");
+    require(std::is_sorted(start, start + n_rows + 1), "indptr ascends");
+    require(all_below(indices, n_columns), "indices name fields");
+}
+
 void select_top(Matrix<const float> raw, Vector<const float> scale, Matrix<const float> base, OptionalIndex base_row,
                 Ids ids, Matrix<float> s, Vector<float> log_sum, int n_threads) {
     const std::size_t n = raw.shape(0);
@@ -156,28 +167,39 @@ void hebbian_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight w
 
 void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
                    Vector<const std::int32_t> label, OptionalWeight weight, Vector<const std::int64_t> order,
-                   std::size_t batch, float rate, float threshold, bool self_label, Matrix<float> r,
-                   std::size_t n_classes, Vector<std::int32_t> taught, int n_threads) {
+                   std::size_t batch, float rate, float threshold, bool self_label, OptionalWeight sizes,
+                   Matrix<float> r, std::size_t n_classes, Vector<std::int32_t> taught, int n_threads) {
     const std::size_t n = label.shape(0);
-    require(indptr.shape(0) == n + 1 && taught.shape(0) == n, "indptr and taught for each point");
-    require(indices.shape(0) == values.shape(0), "an index for each value");
-    require(indptr.data()[0] == 0 && indptr.data()[n] == static_cast<std::int64_t>(values.shape(0)),
-            "indptr spans the values");
+    require_rows(indptr, indices, values, n, r.shape(0));
+    require(taught.shape(0) == n, "taught for each point");
     require(batch >= 1 && n_classes >= 1, "batch and n_classes of at least one");
     require(r.shape(1) >= n_classes && r.shape(1) % tnesi::kBlock == 0, "r padded to a multiple of 16 classes");
-    for (std::size_t i = 0; i < n; ++i) {
-        require(indptr.data()[i] <= indptr.data()[i + 1], "indptr ascends");
+    for (std::size_t i = 0; i < n; ++i)
         require(label.data()[i] < static_cast<std::int32_t>(n_classes), "labels below n_classes");
-    }
-    require(all_below(indices, r.shape(0)), "indices name fields");
     require(all_below(order, n), "order names points");
     const float* weights = weight_of(weight, n);
+    require(!sizes || sizes->shape(0) == n_classes, "one size for each class");
+    for (std::size_t k = 0; sizes && k < n_classes; ++k) require(sizes->data()[k] >= 0.0f, "sizes are not negative");
     std::vector<float> scale(r.shape(1), 0.0f);
     for (std::size_t k = 0; k < n_classes; ++k) scale[k] = 1.0f;
     nb::gil_scoped_release release;
     tnesi::learn_classes(indptr.data(), indices.data(), values.data(), label.data(), weights, order.data(),
-                         order.shape(0), batch, rate, threshold, self_label,
+                         order.shape(0), batch, rate, threshold, self_label, sizes ? sizes->data() : nullptr,
                          {r.data(), scale.data(), r.shape(0), n_classes, r.shape(1)}, taught.data(), n_threads);
+}
+
+void spread(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
+            Matrix<const float> source, Matrix<const float> now, Matrix<float> out, std::size_t steps, int n_threads) {
+    const std::size_t c = out.shape(0), k_padded = out.shape(1);
+    require_rows(indptr, indices, values, c, c);
+    for (const auto& in : {source, now})
+        require(in.shape(0) == c && in.shape(1) == k_padded && in.data() != out.data(),
+                "out like source and now, apart");
+    require(k_padded % tnesi::kBlock == 0, "out padded to a multiple of 16 classes");
+    require(steps >= 1, "at least one step");
+    nb::gil_scoped_release release;
+    tnesi::spread({indptr.data(), indices.data(), values.data(), c}, source.data(), now.data(), out.data(), k_padded,
+                  steps, n_threads);
 }
 
 template <typename T>
@@ -229,7 +251,10 @@ NB_MODULE(_native, m) {
     m.def("learn_classes", &learn_classes, arg("indptr").noconvert(), arg("indices").noconvert(),
           arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
           arg("order").noconvert(), arg("batch"), arg("rate"), arg("threshold"), arg("self_label"),
-          arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert(), arg("n_threads"));
+          arg("sizes").noconvert().none(), arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert(),
+          arg("n_threads"));
+    m.def("spread", &spread, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
+          arg("source").noconvert(), arg("now").noconvert(), arg("out").noconvert(), arg("steps"), arg("n_threads"));
     m.def(
         "instruction_sets",
         [] {

@@ -1,9 +1,9 @@
-// A loop over independent items on plain threads.
+// Loops over independent items on plain threads.
 //
 // Threads are started per call: there is no pool to survive a fork and no OpenMP runtime to clash with
 // another library's. Items are handed out in chunks; which thread gets a chunk is not defined, so the body
 // must write only what belongs to its items. That is what makes every kernel independent of the number of
-// threads, bit for bit.
+// threads, bit for bit. A body must not throw: scratch space is allocated before.
 #pragma once
 
 #include <algorithm>
@@ -15,36 +15,64 @@
 
 namespace tnesi {
 
-// Calls body(begin, end, worker) for chunks of [0, n_items); worker is in [0, n_threads).
-// The body must not throw: scratch space is allocated before, one per worker.
-template <typename Body>
-void parallel_for(std::size_t n_items, std::size_t chunk, int n_threads, Body&& body) {
-    const std::size_t n_chunks = (n_items + chunk - 1) / chunk;
-    const int n_workers = static_cast<int>(
-        std::min<std::size_t>(static_cast<std::size_t>(std::max(n_threads, 1)), std::max<std::size_t>(n_chunks, 1)));
-    if (n_workers == 1) {
-        if (n_items > 0) body(std::size_t{0}, n_items, 0);
-        return;
-    }
-    std::atomic<std::size_t> next{0};
-    auto work = [&](int worker) {
-        for (;;) {
-            const std::size_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-            if (begin >= n_items) return;
-            body(begin, std::min(begin + chunk, n_items), worker);
-        }
-    };
+// Calls work(worker) on n_workers threads, this one among them, or on as many as can be had: each call of work
+// takes what is left to do until nothing is.
+template <typename Work>
+void run_workers(int n_workers, Work&& work) {
     std::vector<std::thread> helpers;
     helpers.reserve(static_cast<std::size_t>(n_workers - 1));
     for (int worker = 1; worker < n_workers; ++worker) {
         try {
             helpers.emplace_back(work, worker);
         } catch (const std::system_error&) {
-            break;  // no more threads to be had: the ones we have do all of it
+            break;
         }
     }
     work(0);
     for (auto& helper : helpers) helper.join();
+}
+
+inline int workers_for(std::size_t n_chunks, int n_threads) {
+    return static_cast<int>(
+        std::min<std::size_t>(static_cast<std::size_t>(std::max(n_threads, 1)), std::max<std::size_t>(n_chunks, 1)));
+}
+
+// Calls body(begin, end, worker) for chunks of [0, n_items); worker is in [0, n_threads).
+template <typename Body>
+void parallel_for(std::size_t n_items, std::size_t chunk, int n_threads, Body&& body) {
+    const int n_workers = workers_for((n_items + chunk - 1) / chunk, n_threads);
+    if (n_workers == 1) {
+        if (n_items > 0) body(std::size_t{0}, n_items, 0);
+        return;
+    }
+    std::atomic<std::size_t> next{0};
+    const auto work = [&](int worker) {
+        for (;;) {
+            const std::size_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+            if (begin >= n_items) return;
+            body(begin, std::min(begin + chunk, n_items), worker);
+        }
+    };
+    run_workers(n_workers, work);
+}
+
+// Calls body(step, begin, end) for chunks of [0, n_items) in each step; a step begins when the one before is done.
+// Chunks are handed out in the order of the steps: a thread that waits does so only for chunks that others work on.
+template <typename Body>
+void parallel_steps(std::size_t n_steps, std::size_t n_items, std::size_t chunk, int n_threads, Body&& body) {
+    const std::size_t n_chunks = (n_items + chunk - 1) / chunk;
+    std::atomic<std::size_t> next{0}, done{0};
+    const auto work = [&](int) {
+        for (;;) {
+            const std::size_t at = next.fetch_add(1, std::memory_order_relaxed);
+            if (at >= n_steps * n_chunks) return;
+            const std::size_t step = at / n_chunks, begin = at % n_chunks * chunk;
+            while (done.load(std::memory_order_acquire) < step * n_chunks) std::this_thread::yield();
+            body(step, begin, std::min(begin + chunk, n_items));
+            done.fetch_add(1, std::memory_order_release);
+        }
+    };
+    run_workers(workers_for(n_chunks, n_threads), work);
 }
 
 }  // namespace tnesi

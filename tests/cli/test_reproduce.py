@@ -43,6 +43,21 @@ def test_the_same_seeds_give_the_same_records(run: Callable[..., Any], tmp_path:
     assert _without_times(tmp_path / "a") == _without_times(tmp_path / "b")
 
 
+def test_labelling_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+    words = ("reproduce", "label-methods", "--quick", "-o", tmp_path)
+    said = run(*words).stdout
+    assert "auto minus best" in said
+    assert "calibration error" in said
+    folder = tmp_path / "label-methods-quick"
+    assert len(RunFolder(folder).records) == 2 * 2 * 4
+    lines = (folder / "summary.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * 4
+    assert "median" in lines[0]
+    assert "| auto minus best |" in (folder / "summary.md").read_text()
+    few = run_json(*words[:-1], tmp_path / "few", "--methods", "soft,auto", "--tasks", "digits", "--runs", 1)
+    assert {row["method"] for row in few["results"]["label-methods"]["summary"]} == {"soft", "auto"}
+
+
 def test_report_can_be_written_elsewhere(run: Callable[..., Any], tmp_path: Path) -> None:
     run("reproduce", "digits-table", "--quick", "--runs", 1, "-o", tmp_path, "-q")
     run("report", tmp_path / "digits-table-quick", "-o", tmp_path / "page.html")

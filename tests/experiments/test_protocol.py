@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tnesi.experiments.network import build
 from tnesi.experiments.protocol import TARGETS, Method, paper_values, read_protocol
-from tnesi.experiments.statistics import Summary
+from tnesi.experiments.statistics import Summary, calibration_error
 from tnesi.experiments.table import wanted_runs
 
 
@@ -16,7 +18,7 @@ from tnesi.experiments.table import wanted_runs
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("solver", ["em", "hebbian"])
 def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str) -> None:
-    if (name, solver) == ("mnist-likelihood", "hebbian"):
+    if name in ("mnist-likelihood", "label-methods") and solver == "hebbian":
         with pytest.raises(ValueError, match="EM only"):
             read_protocol(name, quick=quick, solver="hebbian")
         return
@@ -58,6 +60,19 @@ def test_more_runs_keep_those_there_are() -> None:
     assert few < more
 
 
+def test_runs_of_the_labelling_methods() -> None:
+    protocol = read_protocol("label-methods")
+    runs = wanted_runs(protocol)
+    n_settings = sum(len(protocol.labels_of(task)) for task in protocol.tasks)
+    assert len(runs) == len(set(runs)) == n_settings * len(protocol.methods) * 20
+    assert {(task, labels) for task, _, labels, *_ in runs if task == "noise"} == {("noise", 10)}
+    of_method = {m.name: {key[:1] + key[2:] for key in runs if key[1] == m.name} for m in protocol.methods}
+    assert all(same == of_method["hebbian"] for same in of_method.values())
+    assert {seed for *_, seed in runs} == {0, 1}
+    few = read_protocol("label-methods", tasks=("digits",), seeds=(5,), methods=("auto",), runs=3)
+    assert {(task, method, seed) for task, method, *_, seed in wanted_runs(few)} == {("digits", "auto", 5)}
+
+
 def test_paper_values() -> None:
     rows = {(r["method"], r["labels_per_class"]): r for r in paper_values("mnist-table")}
     assert len(rows) == 12
@@ -83,6 +98,8 @@ def test_unknown_names() -> None:
         read_protocol("mnist-tabel")
     with pytest.raises(ValueError, match="no network 'x'"):
         read_protocol("mnist-table", methods=("x",))
+    with pytest.raises(ValueError, match=r"no task 'x': choose of digits, letters"):
+        read_protocol("nist-table", tasks=("x",))
 
 
 def test_summary() -> None:
@@ -90,3 +107,10 @@ def test_summary() -> None:
     assert ours.sem == pytest.approx(1 / math.sqrt(3))
     assert ours.distance(theirs) == pytest.approx(0.5 / math.hypot(ours.sem, 0.2))
     assert math.isnan(Summary.of([3.0]).distance(theirs))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 20))
+def test_calibration_error(rows: list[tuple[float, bool]], n_bins: int) -> None:
+    bins = [[(p, right) for p, right in rows if min(int(p * n_bins), n_bins - 1) == b] for b in range(n_bins)]
+    gaps = [abs(sum(p for p, _ in of) / len(of) - sum(r for _, r in of) / len(of)) * len(of) for of in bins if of]
+    assert calibration_error(*zip(*rows, strict=True), n_bins) == pytest.approx(sum(gaps) / len(rows))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from tnesi import kernels
 from tnesi.kernels import reference
@@ -163,8 +164,18 @@ def test_hebbian_step(p: SimpleNamespace, rate: float) -> None:
         np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4)
 
 
-@given(problems(), st.integers(2, 40), st.integers(1, 9), st.floats(0.01, 1.0), st.booleans())
-def test_learn_classes(p: SimpleNamespace, n_classes: int, batch: int, rate: float, self_label: bool) -> None:
+@st.composite
+def class_sizes(draw: st.DrawFn) -> tuple[int, Any]:
+    """A number of classes and their sizes: None, or anything from no voice at all to very different ones."""
+    n_classes = draw(st.integers(2, 40))
+    size = st.just(0.0) | st.floats(0.001, 100)
+    sizes = draw(st.none() | st.lists(size, min_size=n_classes, max_size=n_classes))
+    return n_classes, None if sizes is None else np.array(sizes, np.float32)
+
+
+@given(problems(), class_sizes(), st.integers(1, 9), st.floats(0.01, 1.0), st.booleans())
+def test_learn_classes(p: SimpleNamespace, classes: tuple[int, Any], batch: int, rate: float, self_label: bool) -> None:
+    n_classes, sizes = classes
     n, c = len(p.x), len(p.w)
     real = p.ids >= 0
     indptr = np.concatenate([[0], np.cumsum(real.sum(axis=1))]).astype(np.int64)
@@ -186,6 +197,7 @@ def test_learn_classes(p: SimpleNamespace, n_classes: int, batch: int, rate: flo
             rate,
             0.3,
             self_label,
+            sizes,
             now,
             n_classes,
             taught,
@@ -195,6 +207,20 @@ def test_learn_classes(p: SimpleNamespace, n_classes: int, batch: int, rate: flo
     for one, two, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
         np.testing.assert_allclose(one, expected, atol=1e-5)
+
+
+@given(problems(), st.sampled_from([16, 32, 48, 112]), st.integers(1, 5))
+def test_spread(p: SimpleNamespace, k_padded: int, steps: int) -> None:
+    c = len(p.w)
+    graph = csr_array((p.rng.normal(0, 1, (c, c)) * (p.rng.random((c, c)) < 0.3)).astype(np.float32))
+    matrix = (graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data)
+    source, now = p.rng.normal(0, 1, (2, c, k_padded)).astype(np.float32)
+    one, three, expected = (np.full((c, k_padded), np.nan, np.float32) for _ in range(3))
+    _native.spread(*matrix, source, now, one, steps, 1)
+    _native.spread(*matrix, source, now, three, steps, 3)
+    reference.spread(*matrix, source, now, expected, steps, 1)
+    np.testing.assert_array_equal(one, three)
+    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @given(problems(), st.integers(0, 2**63))
@@ -223,3 +249,40 @@ def test_arguments_are_checked() -> None:
         _native.log_factorials(np.asfortranarray(x), scale, np.empty(3), 1)
     with pytest.raises(ValueError, match="no such instruction set"):
         _native.use_instruction_set("abacus")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"indptr": np.array([0, 1], np.int64)}, "indptr for each row"),
+        ({"indptr": np.array([0, 2, 1], np.int64)}, "indptr spans the values"),
+        ({"indptr": np.array([0, -1, 2], np.int64)}, "indptr ascends"),
+        ({"values": np.ones(3, np.float32)}, "an index for each value"),
+        ({"indices": np.array([0, 2], np.int32)}, "indices name fields"),
+        ({"now": np.ones((2, 32), np.float32)}, "out like source and now"),
+        ({"steps": 0}, "at least one step"),
+    ],
+)
+def test_spread_checks_its_arguments(change: dict[str, Any], message: str) -> None:
+    source, now, out = np.ones((3, 2, 16), np.float32)
+    fitting = {
+        "indptr": np.array([0, 1, 2], np.int64),
+        "indices": np.array([0, 1], np.int32),
+        "values": np.ones(2, np.float32),
+    }
+    fitting |= {"source": source, "now": now, "out": out, "steps": 1, "n_threads": 1}
+    _native.spread(**fitting)
+    with pytest.raises(ValueError, match=message):
+        _native.spread(**(fitting | change))
+    with pytest.raises(ValueError, match="apart"):
+        _native.spread(**(fitting | {"now": out}))
+
+
+@pytest.mark.parametrize("sizes", [[1.0], [1.0, -1.0], [1.0, np.nan]])
+def test_sizes_are_checked(sizes: list[float]) -> None:
+    point, r = np.zeros(1, np.int32), np.ones((1, 16), np.float32)
+    rows = (np.array([0, 1], np.int64), point, np.ones(1, np.float32))
+    with pytest.raises(ValueError, match="size"):
+        _native.learn_classes(
+            *rows, point, None, np.zeros(1, np.int64), 1, 0.1, 0.1, True, np.array(sizes, np.float32), r, 2, point, 1
+        )

@@ -21,10 +21,12 @@ MakeFolder = Callable[..., RunFolder]
 def new_folder(tmp_path: Path) -> MakeFolder:
     """Return a function that makes a folder of a protocol, without records."""
 
-    def make(name: str, *, quick: bool = False, runs: int | None = None, **changes: Any) -> RunFolder:
+    def make(
+        name: str, *, quick: bool = False, runs: int | None = None, place: str | None = None, **changes: Any
+    ) -> RunFolder:
         protocol = read_protocol(name, quick=quick, runs=runs)
-        (tmp_path / name).mkdir()
-        folder = RunFolder(tmp_path / name)
+        (tmp_path / (place or name)).mkdir()
+        folder = RunFolder(tmp_path / (place or name))
         known = {"machine": machine(), "notes": [], "sizes": {t.name: [60000, 10000] for t in protocol.tasks}}
         folder.configure(protocol.as_json() | known | {"data": {t.name: t.data[0] for t in protocol.tasks}} | changes)
         return folder
@@ -61,6 +63,11 @@ def table_record() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
+def labels_record() -> Callable[..., dict[str, Any]]:
+    return new_labels_record
+
+
+@pytest.fixture
 def save_examples() -> Callable[..., None]:
     return new_examples
 
@@ -85,6 +92,23 @@ def new_table_record(task: str, method: str, labels: int | str, run: int, n_clas
         "classes": [chr(ord("A") + k) for k in range(n_classes)],
         "confusion": confusion.tolist(),
         "seconds": {"first layer": 10.0, "second layer": 0.5, "prediction": 0.1},
+    }
+
+
+def new_labels_record(task: str, method: str, labels: int, run: int, seed: int) -> dict[str, Any]:
+    place = ("cluster", "auto", "soft", "hebbian").index(method)
+    return {
+        "task": task,
+        "method": method,
+        "labels_per_class": labels,
+        "run": run,
+        "seed": seed,
+        "n_labels": 10 * labels,
+        "error": 4 + 0.5 * place + 0.1 * run + 1 / labels,
+        "calibration_error": 1.2,
+        "confidence": 95.0,
+        "chosen": "cluster" if method == "auto" else method,
+        "seconds": {"first layer": 10.0 + seed, "second layer": 0.3, "prediction": 0.1},
     }
 
 

@@ -15,6 +15,7 @@ import pytest
 from tnesi import SimpletronClassifier
 from tnesi.experiments import read_protocol, reproduce
 from tnesi.experiments.run_folder import RunFolder
+from tnesi.experiments.table import wanted_runs
 from tnesi.model_file import save
 from tnesi.report.page import write_report
 from tnesi.report.text import text_tables
@@ -119,7 +120,7 @@ def test_few_and_many_classes(table_folder: MakeFolder, n_classes: int) -> None:
 
 
 def test_unfinished(new_folder: MakeFolder, table_record: Make) -> None:
-    for name in ("mnist-table", "mnist-comparison", "mnist-likelihood", "mnist-weights", "nist-table"):
+    for name in ("mnist-table", "mnist-comparison", "mnist-likelihood", "mnist-weights", "label-methods", "nist-table"):
         folder = new_folder(name)
         page = page_of(folder)
         assert "No run has finished yet." in page.text
@@ -136,6 +137,27 @@ def test_damaged_examples_are_left_out(table_folder: MakeFolder) -> None:
     (folder.path / "examples-digits-t-NeSi+prior-1-most.npz").write_bytes(b"no zip")
     folder.save_arrays("examples-digits-t-NeSi+prior-1-least", images=np.zeros((2, 5)), shape=np.array([4, 4]))
     assert len(page_of(folder).all("img")) == 35
+
+
+def test_labelling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
+    folder = new_folder("label-methods", runs=2)
+    assert "No run has finished yet." in page_of(folder).text
+    for key in wanted_runs(read_protocol("label-methods", runs=2)):
+        folder.append(labels_record(*key))
+    page = page_of(folder)
+    assert len(page.all("svg")) == 1
+    assert "Unfinished" not in page.text
+    n_settings = 6 * 7 + 1
+    assert f"In {n_settings} settings auto is at most 0.50 points above the best other method" in page.text
+    assert page.text.count("+0.50") == n_settings
+    assert (folder.path / "figures" / "error-by-method.png").exists()
+    without = new_folder(
+        "label-methods", place="without", data={"mnist": "mnist"}, methods=[{"name": "soft", "preset": "t_nesi"}]
+    )
+    without.append(labels_record("mnist", "soft", 10, 0, 0))
+    page = page_of(without)
+    assert page.text.count("its data are not on this machine") == 7
+    assert "What auto does" not in page.text
 
 
 def test_comparison(table_folder: MakeFolder) -> None:

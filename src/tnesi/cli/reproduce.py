@@ -21,7 +21,7 @@ def reproduce(
         typer.Argument(
             metavar="TABLE_OR_FIGURE",
             help="mnist-table, mnist-likelihood, mnist-weights, mnist-comparison, nist-table, nist-weights, "
-            "digits-table, or all (of the paper).",
+            "digits-table, label-methods, or all (of the paper).",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the run folders go.")] = Path(
@@ -34,6 +34,7 @@ def reproduce(
         str | None, typer.Option(metavar="LIST", help="Seeds of the mixtures, e.g. 0-4 or 3,7; runs share them.")
     ] = None,
     methods: Annotated[str | None, typer.Option(metavar="LIST", help="Only these networks, e.g. t-NeSi.")] = None,
+    tasks: Annotated[str | None, typer.Option(metavar="LIST", help="Only these tasks, e.g. mnist,digits.")] = None,
     solver: Annotated[str, typer.Option(help="em, or hebbian: the published rule, which takes hours.")] = "em",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, fields and runs: a look, no figures.")] = False,
     quiet: Quiet = False,
@@ -57,11 +58,11 @@ def reproduce(
 
     if solver not in ("em", "hebbian"):
         raise ValueError(f"--solver {solver}: give em or hebbian")
-    left_out = {"digits-table"} | ({"mnist-likelihood"} if solver == "hebbian" else set())
+    left_out = {"digits-table", "label-methods"} | ({"mnist-likelihood"} if solver == "hebbian" else set())
     names = [t for t in TARGETS if t not in left_out] if target == "all" else [target]
     changes: dict[str, Any] = {
         "runs": runs, "seeds": _seeds(seeds), "solver": solver, "quick": quick,
-        "methods": None if methods is None else tuple(m.strip() for m in methods.split(",")),
+        "methods": _names(methods), "tasks": _names(tasks),
     }  # fmt: skip
     protocols = [read_protocol(name, **changes) for name in names]
     out = Output(as_json, quiet)
@@ -111,11 +112,19 @@ def report(
 
 
 def _notes(out: Output, folder: RunFolder) -> None:
+    from tnesi.report.words import left_out
+
     configuration = folder.configuration
     for note in configuration.get("notes", ()):
         out.say(f"{note}.")
+    for line in left_out(configuration):
+        out.say(line)
     if configuration.get("quick"):
         out.say("A quick look with fewer rows, fields and runs: not comparable with the paper.")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def _summary(folder: RunFolder) -> list[dict[str, Any]]:

@@ -86,14 +86,17 @@ class Network:
 
         `max_iter` is the number of passes of the published rule, where it differs from the first layer's.
         """
-        classifier = self.classifier
         y = self.y if labels == "all" else few_labels(self.y, labels, np.random.default_rng(seed), unlabelled=None)
-        usual = classifier.max_iter
-        classifier.set_params(random_state=seed, max_iter=max_iter or usual)
+        return self.learn_from(y, seed, max_iter)
+
+    def learn_from(self, y: Array, seed: int, max_iter: int | None = None) -> int:
+        """Learn the second layer from labels of the training rows, None where there is none; return their number."""
+        usual = self.classifier.max_iter
+        self.classifier.set_params(random_state=seed, max_iter=max_iter or usual)
         with ctrl_c_stops():
-            classifier.fit_labels(y)
-        classifier.set_params(max_iter=usual)
-        return self.y.size if labels == "all" else int(sum(label is not None for label in y.tolist()))
+            self.classifier.fit_labels(y)
+        self.classifier.set_params(max_iter=usual)
+        return sum(label is not None for label in y.tolist())
 
     def test_posterior(self) -> Array:
         """Return the class posterior of the test rows, N x K."""

@@ -6,7 +6,7 @@ import csv
 import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 MOST_RUNS = 10_000
 Labels = int | Literal["all"]
@@ -18,17 +18,25 @@ TARGETS = {
     "mnist-comparison": "Figures 5 and 6: our results among those of other methods",
     "nist-table": "Table II: NIST SD19 (or EMNIST) digits and letters",
     "nist-weights": "Figure 7: learned fields of digits and letters",
+    "label-methods": "not in the paper: ways of learning from the labels, compared on several data sets",
     "digits-table": "not in the paper: the table for scikit-learn's 8 x 8 digits, in seconds",
 }
 
 
 @dataclass(frozen=True)
 class Task:
-    """A data set to learn; of `data` the first that is on this machine is used."""
+    """A data set to learn; of `data` the first that is on this machine is used.
+
+    `variant` is made of it (see `vary`), `noise` is the share of the given labels that are wrong, `labels_per_class`
+    are those of the task where they differ from the protocol's.
+    """
 
     name: str
     title: str
     data: tuple[str, ...]
+    variant: str = ""
+    noise: float = 0.0
+    labels_per_class: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,9 @@ class Method:
     runs: int | None = None
     paper: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
+
+
+_Named = TypeVar("_Named", Task, Method)
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,13 @@ class Protocol:
         Parameters for the published online rule only.
     train_rows : int or None
         Use only the first rows, for a quick look.
+    fetch : bool
+        Whether data sets that are not on this machine are downloaded; else their tasks are left out.
     """
 
     name: str
     title: str
-    kind: Literal["table", "likelihood", "weights"]
+    kind: Literal["table", "labels", "likelihood", "weights"]
     reference: str
     tasks: tuple[Task, ...]
     runs: int
@@ -80,6 +93,7 @@ class Protocol:
     parameters: dict[str, Any] = field(default_factory=dict)
     hebbian: dict[str, Any] = field(default_factory=dict)
     train_rows: int | None = None
+    fetch: bool = True
     quick: bool = False
     solver: Literal["em", "hebbian"] = "em"
     seeds: tuple[int, ...] | None = None
@@ -101,6 +115,9 @@ class Protocol:
         """Return the folder of this protocol, or of another one that is run in the same way."""
         return (name or self.name) + ("-quick" if self.quick else "") + ("-hebbian" if self.solver == "hebbian" else "")
 
+    def labels_of(self, task: Task) -> tuple[Labels, ...]:
+        return task.labels_per_class or self.labels_per_class
+
     def n_runs(self, method: Method, labels: Labels) -> int:
         return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
 
@@ -118,6 +135,7 @@ def read_protocol(
     runs: int | None = None,
     seeds: tuple[int, ...] | None = None,
     methods: tuple[str, ...] | None = None,
+    tasks: tuple[str, ...] | None = None,
     solver: Literal["em", "hebbian"] = "em",
     quick: bool = False,
 ) -> Protocol:
@@ -130,9 +148,11 @@ def read_protocol(
     runs : int, optional
         Runs of each setting, for all methods.
     seeds : tuple of int, optional
-        Seeds of the mixtures; the runs share them. By default every run has its own.
+        Seeds of the mixtures; the runs share them. By default every run has its own, unless the protocol says which.
     methods : tuple of str, optional
         Only these networks.
+    tasks : tuple of str, optional
+        Only these tasks.
     solver : {"em", "hebbian"}
         How the networks learn; "hebbian" is the published online rule (hours).
     quick : bool
@@ -153,8 +173,10 @@ def read_protocol(
         given = _merged(given, changes) if quick else given
     for key in ("labels_per_class", "truncations", "evaluate_at"):
         given[key] = tuple(given.get(key, ()))
-    given["tasks"] = tuple(Task(**{**task, "data": tuple(task["data"])}) for task in given["tasks"])
+    given["tasks"] = tuple(_task(task) for task in given["tasks"])
     given["methods"] = tuple(Method(**method) for method in given.get("methods", ()))
+    usual = tuple(given.pop("seeds", ())) or None
+    seeds = usual if seeds is None else seeds
     protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
     if solver == "hebbian":
         as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # it knows no prior
@@ -163,14 +185,24 @@ def read_protocol(
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)
-    if protocol.kind == "likelihood" and solver == "hebbian":
+    if protocol.kind in ("likelihood", "labels") and solver == "hebbian":
         raise ValueError(f"{name} follows EM only: leave out the solver")
     if methods is not None and protocol.methods:
-        known = {method.name: method for method in protocol.methods}
-        if unknown := [m for m in methods if m not in known]:
-            raise ValueError(f"{name} has no network {unknown[0]!r}: choose of {', '.join(known) or 'none'}")
-        protocol = replace(protocol, methods=tuple(known[m] for m in methods))
+        protocol = replace(protocol, methods=_chosen(name, "network", protocol.methods, methods))
+    if tasks is not None:
+        protocol = replace(protocol, tasks=_chosen(name, "task", protocol.tasks, tasks))
     return protocol
+
+
+def _chosen(name: str, what: str, there: tuple[_Named, ...], wanted: tuple[str, ...]) -> tuple[_Named, ...]:
+    known = {one.name: one for one in there}
+    if unknown := [one for one in wanted if one not in known]:
+        raise ValueError(f"{name} has no {what} {unknown[0]!r}: choose of {', '.join(known)}")
+    return tuple(known[one] for one in wanted)
+
+
+def _task(given: dict[str, Any]) -> Task:
+    return Task(**{**given, **{key: tuple(given.get(key, ())) for key in ("data", "labels_per_class")}})
 
 
 def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

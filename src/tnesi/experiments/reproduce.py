@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tnesi._progress import Progress, tell_parts
 from tnesi.data import Data, DataNotFoundError, load_named
+from tnesi.experiments.labelling import possible_labels, run_labelling
 from tnesi.experiments.likelihood import run_likelihood
 from tnesi.experiments.machine import machine
 from tnesi.experiments.network import build
 from tnesi.experiments.protocol import Protocol, Task
 from tnesi.experiments.run_folder import CONFIGURATION, RunFolder, settings_difference
 from tnesi.experiments.table import record_key, run_table, wanted_runs
+from tnesi.experiments.variants import vary
 from tnesi.experiments.weights import run_weights
 
-_RUNNERS = {"table": run_table, "likelihood": run_likelihood, "weights": run_weights}
+_RUNNERS = {"table": run_table, "labels": run_labelling, "likelihood": run_likelihood, "weights": run_weights}
 
 
 def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None = None) -> RunFolder:
@@ -43,7 +46,9 @@ def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None 
     [1, 2, 5, 10, 20]
     """
     progress = progress or Progress()
-    data_of = {task.name: _find(task, progress) for task in protocol.tasks}
+    data_of = {task.name: data for task in protocol.tasks if (data := _find(protocol, task, progress))}
+    if protocol.kind == "labels":
+        protocol = replace(protocol, tasks=tuple(_possible(protocol, task, data_of) for task in protocol.tasks))
     networks = {method.name: build(protocol, method, 0).get_params() for method in protocol.methods}
     fingerprints = {name: data.fingerprint for name, data in data_of.items()}
     configuration = protocol.as_json() | {
@@ -57,19 +62,29 @@ def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None 
         runs.configure(configuration)
         if protocol.same_runs_as:
             _adopt(protocol, runs, Path(folder).parent / protocol.folder_name(protocol.same_runs_as))
-        _RUNNERS[protocol.kind](protocol, runs, data_of, progress)
+        found = tuple(task for task in protocol.tasks if task.name in data_of)
+        _RUNNERS[protocol.kind](replace(protocol, tasks=found), runs, data_of, progress)
     return runs
 
 
-def _find(task: Task, progress: Progress) -> Data:
-    """Return the first of a task's data sets that is on this machine; else fetch the last."""
+def _find(protocol: Protocol, task: Task, progress: Progress) -> Data | None:
+    """Return the first of a task's data sets that is on this machine; else fetch the last, if that is wanted."""
     for name in task.data:
         try:
-            return load_named(name, download=False, progress=tell_parts(progress))
+            return vary(load_named(name, download=False, progress=tell_parts(progress)), task.variant)
         except DataNotFoundError:
             continue
+    if not protocol.fetch:
+        return None
     progress.tell(f"fetching {task.data[-1]}")
-    return load_named(task.data[-1], progress=tell_parts(progress))
+    return vary(load_named(task.data[-1], progress=tell_parts(progress)), task.variant)
+
+
+def _possible(protocol: Protocol, task: Task, data_of: dict[str, Data]) -> Task:
+    """Return a task with the numbers of labels that its classes can give."""
+    if task.name not in data_of:
+        return task
+    return replace(task, labels_per_class=possible_labels(protocol, task, data_of[task.name].y))
 
 
 def _adopt(protocol: Protocol, runs: RunFolder, neighbour: Path) -> None:

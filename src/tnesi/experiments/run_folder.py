@@ -22,6 +22,8 @@ Record = dict[str, Any]
 
 RECORDS = "records.jsonl"
 CONFIGURATION = "protocol.json"
+BY_NAME = ("networks", "data")
+"""Settings of each network and of each task's data."""
 _MOST_TEXT = 2**30
 _MOST_BYTES = 2**26
 """Of the arrays in one file; a reproduction saves far less."""
@@ -90,7 +92,7 @@ class RunFolder:
         self.records.append(record)
 
     def configure(self, configuration: Record) -> None:
-        """Note what the runs are of. Runs of other settings in the same folder are an error, other networks are not."""
+        """Note what the runs are of. Runs of other settings in the folder are an error; networks and data are added."""
         new = json.loads(json.dumps(configuration))
         if (self.path / CONFIGURATION).exists() and self.records:
             before = self.configuration
@@ -99,10 +101,13 @@ class RunFolder:
                     f"{self.path} holds runs with other settings ({difference}): choose another folder with --output, "
                     "or delete it"
                 )
-            methods = {method["name"]: method for method in (*before.get("methods", ()), *new.get("methods", ()))}
-            networks = [found.get("settings", {}).get("networks", {}) for found in (before, new)]
-            new["methods"] = list(methods.values())
-            new.setdefault("settings", {})["networks"] = networks[0] | networks[1]
+            for key in ("methods", "tasks"):
+                named = {one["name"]: one for one in (*before.get(key, ()), *new.get(key, ()))}
+                new[key] = list(named.values())
+            new["notes"] = sorted({*before.get("notes", ()), *new.get("notes", ())})
+            settings = before.get("settings", {}), new.setdefault("settings", {})
+            for old, changed, keys in ((*settings, BY_NAME), (before, new, ("data", "sizes"))):
+                changed |= {key: old.get(key, {}) | changed.get(key, {}) for key in keys}
         with replacing(self.path / CONFIGURATION) as temporary:
             temporary.write_text(json.dumps(new, indent=1) + "\n")
 
@@ -151,10 +156,13 @@ def _difference(before: Record, new: Record) -> str:
 
 
 def settings_difference(before: Record, new: Record) -> str:
-    """Say in what settings differ, networks apart that only one of them has."""
-    for key in sorted({*before, *new} - {"networks"}):
+    """Say in what settings differ, networks and data apart that only one of them has."""
+    for key in sorted({*before, *new} - set(BY_NAME)):
         if before.get(key) != new.get(key):
             return f"{key}: {before.get(key)}"
-    networks, others = before.get("networks", {}), new.get("networks", {})
-    changed = [name for name in networks if name in others and networks[name] != others[name]]
-    return f"{changed[0]}: {networks[changed[0]]}" if changed else ""
+    for key in BY_NAME:
+        ours, others = before.get(key, {}), new.get(key, {})
+        for name in ours:
+            if name in others and ours[name] != others[name]:
+                return f"{name}: {ours[name]}"
+    return ""

@@ -1,4 +1,4 @@
-"""Mean, standard error and standard deviation of runs, and their distance from the paper's."""
+"""Mean, standard error and standard deviation of runs, their distance from the paper's; calibration."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,25 @@ class Summary:
         """Return the difference of the means in units of the joint standard error; NaN where one is unknown."""
         joint = math.hypot(self.sem, other.sem)
         return (self.mean - other.mean) / joint if joint > 0 else math.nan
+
+
+def calibration_error(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = 15) -> float:
+    """Return the expected calibration error: how far probabilities are from the shares that are right.
+
+    Parameters
+    ----------
+    probability : (N,) array
+        Of the predicted classes.
+    right : (N,) array of bool
+        Whether the prediction is right.
+    n_bins : int
+        Bins of equal width between 0 and 1, in each of which the two means are compared.
+
+    Examples
+    --------
+    >>> calibration_error([0.8, 0.8, 0.8, 0.8], [True, True, True, False])
+    0.05...
+    """
+    probability, right = np.asarray(probability, float), np.asarray(right, float)
+    bins = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    return float(np.abs(np.bincount(bins, probability - right)).sum() / probability.size)

@@ -34,7 +34,7 @@ def wanted_runs(protocol: Protocol) -> list[Key]:
         for method in protocol.methods:
             of_method = [
                 (task.name, method.name, labels, run, protocol.seed_of(run, labels))
-                for labels in protocol.labels_per_class
+                for labels in protocol.labels_of(task)
                 for run in range(protocol.n_runs(method, labels))
             ]
             runs += sorted(of_method, key=lambda key: key[4])

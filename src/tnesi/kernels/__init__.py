@@ -49,6 +49,7 @@ products = _backend.products
 row_hashes = _backend.row_hashes
 search_groups = _backend.search_groups
 select_top = _backend.select_top
+spread = _backend.spread
 
 __all__ = [
     "BLOCK",
@@ -64,6 +65,7 @@ __all__ = [
     "row_hashes",
     "search_groups",
     "select_top",
+    "spread",
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 Array = npt.NDArray[Any]
@@ -190,20 +191,25 @@ def learn_classes(
     rate: float,
     threshold: float,
     self_label: bool,
+    sizes: Array | None,
     r: Array,
     n_classes: int,
     taught: Array,
     n_threads: int,
 ) -> None:
-    """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10) with hard self-labels where BvSB > threshold."""
+    """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10) with hard self-labels where BvSB > threshold.
+
+    Class k votes with sizes[k] R_k, or all alike (None).
+    """
     now = r[:, :n_classes].astype(np.float64)
+    voice = np.ones(n_classes) if sizes is None else sizes.astype(np.float64)
     for start in range(0, order.size, batch):
         points = order[start : start + batch]
         for n in points:
             taught[n] = label[n]
             if label[n] < 0 and self_label:
                 place = slice(indptr[n], indptr[n + 1])
-                t = class_posterior(now, indices[place], values[place])
+                t = class_posterior(now * voice, indices[place], values[place])
                 second, best = np.sort(np.append(t, 0.0))[-2:]
                 taught[n] = np.argmax(t) if best - second > threshold else -1
         points = points[taught[points] >= 0]
@@ -215,6 +221,23 @@ def learn_classes(
             place = slice(indptr[n], indptr[n + 1])
             now[indices[place], taught[n]] += eps[taught[n]] * w_n * values[place]
     r[:, :n_classes] = np.where(now < UNREACHED, 0, now)
+
+
+def spread(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    source: Array,
+    now: Array,
+    out: Array,
+    steps: int,
+    n_threads: int,
+) -> None:
+    """Out = M now + source for the sparse C x C matrix M, `steps` times: each time with the result before as now."""
+    graph = csr_array((values, indices, indptr), shape=(len(out), len(out)))
+    for _ in range(steps):
+        now = graph @ now + source
+    out[:] = now
 
 
 def _mix(h: Array) -> Array:

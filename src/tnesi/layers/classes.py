@@ -14,22 +14,47 @@ from tnesi.layers.fields import Prior
 
 Array = npt.NDArray[Any]
 _LOG_FLOOR = 1e-30
+_LEAST_MASS = 1e-3
 
 
 @dataclass
 class Classes:
-    """Weights of the second layer, stored as the kernels want them: C x Kp, padded with zeros."""
+    """Weights of the second layer, stored as the kernels want them: C x Kp, padded with zeros.
+
+    Attributes
+    ----------
+    r : (C, Kp) array of float32
+    n_classes : int
+    sizes : (K,) array or None
+        Shares of the classes in the data, p(k); None is the published model, whose classes are of one size.
+    sharpness : float
+        Probabilities are raised to this power, and normalised again.
+    """
 
     r: Array
     n_classes: int
+    sizes: Array | None = None
+    sharpness: float = 1.0
 
     @classmethod
-    def from_weights(cls, weights: Array) -> Classes:
+    def from_weights(cls, weights: Array, sizes: Array | None = None, sharpness: float = 1.0) -> Classes:
         """Return the layer with the given R, K x C."""
         n_classes, n_fields = weights.shape
         r = np.zeros((n_fields, kernels.padded(n_classes)), np.float32)
         r[:, :n_classes] = weights.T
-        return cls(r, n_classes)
+        return cls(r, n_classes, sizes, sharpness)
+
+    @classmethod
+    def from_shares(cls, shares: Array, mass: Array, *, sized: bool) -> Classes:
+        """Return the layer whose classes have the given shares (C x K) of fields with the given mass.
+
+        If it is `sized`, these are its p(k | c); otherwise the classes are taken to be of one size.
+        """
+        total = shares.sum(axis=1, keepdims=True)
+        joint = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0) * mass[:, None]
+        sizes = joint.sum(axis=0)
+        weights = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
+        return cls.from_weights(weights.T, sizes / sizes.sum() if sized else None)
 
     @classmethod
     def even(cls, n_fields: int, n_classes: int) -> Classes:
@@ -37,13 +62,28 @@ class Classes:
         return cls.from_weights(np.full((n_classes, n_fields), 1 / n_fields))
 
     @classmethod
-    def average(cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int) -> Classes:
-        """Return R_k = mean of s over the points that teach class k: what the online rule converges to."""
+    def average(
+        cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int, *, sized: bool = False
+    ) -> Classes:
+        """Return R_k = mean of s over the points that teach class k: what the online rule converges to.
+
+        A class that nobody teaches has no weights. With `sized` the layer knows how many teach each class.
+        """
         points = np.flatnonzero(taught >= 0)
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         teach = sparse.csr_array((w, (taught[points], points)), shape=(n_classes, taught.size))
         mass: Array = np.asarray(teach.sum(axis=1)).reshape(-1, 1)
-        return cls.from_weights((teach @ activities.astype(np.float64)).toarray() / mass)
+        joint = (teach @ activities.astype(np.float64)).toarray()
+        layer = cls.from_weights(np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0))
+        if sized:
+            layer.measure_sizes(taught, weight)
+        return layer
+
+    def measure_sizes(self, taught: Array, weight: Array | None) -> None:
+        """Learn the sizes of the classes: their shares of the points that have taught."""
+        points = taught >= 0
+        mass = np.bincount(taught[points], None if weight is None else weight[points], self.n_classes) + _LEAST_MASS
+        self.sizes = mass / mass.sum()
 
     def __len__(self) -> int:
         return int(self.r.shape[0])
@@ -79,6 +119,7 @@ class Classes:
             rate,
             threshold,
             self_label,
+            None if self.sizes is None else self.sizes.astype(np.float32),
             self.r,
             self.n_classes,
             taught,
@@ -92,9 +133,13 @@ class Classes:
         A field that no class has reached contributes nothing; a point with no other fields gets 1 / K each.
         """
         r = self.r[:, : self.n_classes].astype(np.float64)
+        if self.sizes is not None:
+            r *= self.sizes
         total = r.sum(axis=1, keepdims=True)
         share = np.divide(r, total, out=np.zeros_like(r), where=total > 0)
         t = np.asarray(activities @ share)
+        if self.sharpness != 1:
+            t **= self.sharpness
         mass = t.sum(axis=1, keepdims=True)
         out: Array = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)
         return out

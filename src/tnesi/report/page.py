@@ -11,13 +11,14 @@ from tnesi.experiments.summary import summarise
 from tnesi.report import words
 from tnesi.report.figures.canvas import variables
 from tnesi.report.parts import Press, Section, Table
-from tnesi.report.sections import likelihood_sections, table_sections, weights_sections
+from tnesi.report.sections import labels_sections, likelihood_sections, table_sections, weights_sections
+from tnesi.report.text import write_tables
 
 Row = dict[str, Any]
 
 
 def write_report(folder: RunFolder, output: Path | None = None) -> Path:
-    """Write the page, and each of its figures as a PNG in the folder's ``figures``.
+    """Write the page, each of its figures as a PNG in the folder's ``figures``, and ``summary.md`` and ``.csv``.
 
     Parameters
     ----------
@@ -50,6 +51,7 @@ def write_report(folder: RunFolder, output: Path | None = None) -> Path:
     page = environment.get_template("page.html.jinja").render(
         **_contents(folder), light=variables(False), dark=variables(True)
     )
+    write_tables(folder)
     path = folder.path / "report.html" if output is None else Path(output)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -63,6 +65,9 @@ def _contents(folder: RunFolder) -> Row:
     if kind == "table":
         summary = words.summary_of_table(configuration, folder.records, rows)
         sections = table_sections(folder, rows, press)
+    elif kind == "labels":
+        summary = words.summary_of_labels(configuration, folder.records, rows)
+        sections = labels_sections(folder, rows, press)
     elif kind == "likelihood":
         summary = words.summary_of_likelihood(rows)
         sections = likelihood_sections(folder, press)
@@ -96,7 +101,9 @@ def _times(configuration: Row, records: list[Row]) -> list[Section]:
     for i, record in enumerate(records):
         for part, seconds in record.get("seconds", {}).items():
             once = (record.get("seed"), seconds) if part == "first layer" else i
-            key = words.title_of(configuration, record["task"]), record.get("method", network), part
+            shared = configuration["kind"] == "labels" and part == "first layer"
+            method = "all" if shared else record.get("method", network)
+            key = words.title_of(configuration, record["task"]), method, part
             spent.setdefault(key, {})[once] = seconds
     for record in records:
         if record.get("curve"):
@@ -116,10 +123,10 @@ def _times(configuration: Row, records: list[Row]) -> list[Section]:
         for (task, method, part), times in spent.items()
     ]
     columns = ["task", "network", "part", "times", "seconds each", "seconds in all"]
-    shared = ""
+    text = ""
     if any("first layer" in record.get("seconds", {}) for record in records):
-        shared = "The first layer, learned once per mixture, includes finding the fields of the test rows."
-    return [Section("Time", [Table("Time by part", columns, cells, heads=3)], shared, results=False)]
+        text = "The first layer, learned once per mixture, includes finding the fields of the test rows."
+    return [Section("Time", [Table("Time by part", columns, cells, heads=3)], text, results=False)]
 
 
 def _circumstances(configuration: Row) -> Section:
@@ -132,7 +139,7 @@ def _circumstances(configuration: Row) -> Section:
         if task["name"] in sizes
     }
     methods = {
-        m["name"]: ", ".join([f"preset {m['preset']}", *(f"{k} {v:g}" for k, v in m.get("parameters", {}).items())])
+        m["name"]: ", ".join([f"preset {m['preset']}", *(f"{k} {v}" for k, v in m.get("parameters", {}).items())])
         for m in configuration.get("methods", ())
     }
     protocol: Row = {

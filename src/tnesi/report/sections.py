@@ -14,7 +14,7 @@ from tnesi.report.fields import plot_fields, plot_rows
 from tnesi.report.figures.canvas import Picture
 from tnesi.report.figures.comparison import bar_pictures, scatter_pictures
 from tnesi.report.figures.confusion import mean_confusion, plot_confusion, worst_pairs
-from tnesi.report.figures.errors import error_by_labels
+from tnesi.report.figures.errors import error_by_labels, error_by_method
 from tnesi.report.figures.likelihood import likelihood_pictures
 from tnesi.report.parts import Examples, Gallery, Press, Section, Shown, Table
 from tnesi.report.text import TextTable, text_tables
@@ -122,6 +122,22 @@ def _comparison(rows: list[Row], press: Press) -> Section:
         "The paper's Figure 6, with low errors at the bottom. Both axes are logarithmic.",
     )
     return Section("Among other methods", [figure_5, figure_6])
+
+
+def labels_sections(folder: RunFolder, rows: list[Row], press: Press) -> list[Section]:
+    errors, *others = text_tables(folder)
+    note = (
+        "Lower is better. All methods name the same mixtures and get the same labels; hebbian is the published rule. "
+        "The last column compares auto with the best of the others, in points."
+    )
+    parts: list[Table | Gallery | Examples] = [Table(errors.title, errors.columns, errors.rows, heads=2, note=note)]
+    if rows:
+        titles = {task["name"]: task["title"] for task in folder.configuration["tasks"]}
+        parts.insert(0, Gallery("", [press.drawing(error_by_method(titles, rows))]))
+    for table in others:
+        note = "Calibration error: expected, 15 bins of equal width, test rows. Seconds: of the second layer."
+        parts.append(Table(table.title, table.columns, table.rows, heads=2, note=note))
+    return [Section("Error by method", parts)]
 
 
 def likelihood_sections(folder: RunFolder, press: Press) -> list[Section]:

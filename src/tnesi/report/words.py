@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf, isnan
 from typing import Any
 
 from tnesi.experiments.likelihood import wanted_curves
 from tnesi.experiments.protocol import MOST_RUNS, Method, Protocol, Task
+from tnesi.experiments.summary import behind_best, by_setting
 from tnesi.experiments.table import record_key, wanted_runs
 from tnesi.experiments.weights import wanted_networks
 
@@ -28,11 +29,21 @@ QUICK = (
 def banners(configuration: Row, records: list[Row]) -> list[str]:
     """Return what a reader must know before looking at any figure."""
     found = [QUICK] if configuration.get("quick") else []
-    found += [f"{note.rstrip('.')}." for note in configuration.get("notes", ())]
+    found += [f"{note.rstrip('.')}." for note in configuration.get("notes", ())] + left_out(configuration)
     done, wanted = progress(configuration, records)
     if done < wanted:
         found.append(f"Unfinished: {done:,} of {wanted:,} runs are done. The same command goes on where it stopped.")
     return found
+
+
+def left_out(configuration: Row) -> list[str]:
+    """Return a line for each task whose data are not on this machine."""
+    found = configuration.get("data", {})
+    return [
+        f"{task['title']} is left out, its data are not on this machine: tnesi data fetch {task['data'][-1]}"
+        for task in configuration["tasks"]
+        if not configuration.get("fetch", True) and task["name"] not in found
+    ]
 
 
 def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
@@ -45,7 +56,9 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
         raise ValueError(f"{protocol.runs} runs are more than can be meant: the run folder is damaged")
     done: set[Any]
     wanted: set[Any]
-    if protocol.kind == "table":
+    if protocol.kind == "labels":
+        protocol = replace(protocol, tasks=tuple(t for t in protocol.tasks if t.name in configuration.get("data", {})))
+    if protocol.kind in ("table", "labels"):
         done, wanted = {record_key(record) for record in records}, set(wanted_runs(protocol))
     elif protocol.kind == "likelihood":
         done = {(record["truncation"], record["seed"]) for record in records}
@@ -112,6 +125,25 @@ def _clearly(rows: list[Row]) -> str:
     if len(clear) == len(rows):
         return " (clearly)"
     return f" (clearly: {_numbers(clear)})"
+
+
+def summary_of_labels(configuration: Row, records: list[Row], rows: list[Row]) -> str:
+    """Say how far "auto" is from the best of the other methods, at worst."""
+    if not rows:
+        return "No run has finished yet."
+    said = [f"{_count(len(records), 'run')} of {_and(list(dict.fromkeys(row['method'] for row in rows)))}."]
+    behind = {key: value for key, of in by_setting(rows).items() if (value := behind_best(of)) is not None}
+    if behind:
+        task, labels = max(behind, key=lambda key: behind[key])
+        most = behind[task, labels]
+        where = f"{title_of(configuration, task)} with {_count(int(labels), 'label')} per class"
+        said.append(
+            f"In {_count(len(behind), 'setting')} auto is at most {most:.2f} points above the best other method "
+            f"({where})."
+            if most > 0
+            else f"In all of {_count(len(behind), 'setting')} auto is at least as good as the best other method."
+        )
+    return " ".join(said)
 
 
 def summary_of_likelihood(rows: list[Row]) -> str:

@@ -86,7 +86,19 @@ def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: str = "both") -
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAGE)
-    axes = figure.add_subplot(facecolor="none")
+    return figure, _calm(figure.add_subplot(facecolor="none"), grid)
+
+
+def new_panels(n: int, columns: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `n` pairs of axes, row by row."""
+    from matplotlib.figure import Figure
+
+    columns, rows = min(n, columns), -(-n // columns)
+    figure = Figure(figsize=(0.6 + 2.6 * columns, 0.8 + 2.1 * rows), layout="constrained", facecolor=PAGE)
+    return figure, [_calm(figure.add_subplot(rows, columns, 1 + i, facecolor="none"), "both") for i in range(n)]
+
+
+def _calm(axes: Axes, grid: str) -> Axes:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
     axes.tick_params(which="both", colors=INK, width=0.6, length=3)
@@ -96,7 +108,7 @@ def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: str = "both") -
     axes.set_axisbelow(True)
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)
-    return figure, axes
+    return axes
 
 
 def log_y(axes: Axes, values: Sequence[float]) -> None:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.report.figures.canvas import INK, MUTED, PAGE, SERIES, Picture, drawing, label, log_x, log_y, new_axes
+from tnesi.report.figures.canvas import (
+    INK,
+    MUTED,
+    PAGE,
+    SERIES,
+    Picture,
+    drawing,
+    label,
+    log_x,
+    log_y,
+    new_axes,
+    new_panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +65,38 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
     if any(row["paper"] for row in rows):
         caption += " Open diamonds: the paper."
     return Picture(f"error-{name}", figure, f"{title}: test error by number of labels. {said}.", caption)
+
+
+def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
+    """Draw the error over the labels per class: a panel for each task, a line for each method."""
+    tasks, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("task", "method"))
+    ticks = sorted({row["labels_per_class"] for row in rows})
+    with drawing():
+        figure, panels = new_panels(len(tasks), columns=3)
+        for task, axes in zip(tasks, panels, strict=True):
+            mine = [row for row in rows if row["task"] == task]
+            for i, method in enumerate(methods):
+                of = [row for row in mine if row["method"] == method]
+                axes.errorbar(
+                    [row["labels_per_class"] for row in of], [row["ours"]["mean"] for row in of],
+                    yerr=_bars(of, "ours"), fmt="-" + "osD^"[i % 4], color=SERIES[i % len(SERIES)], label=label(method),
+                    linewidth=1.2, markersize=3.5, capsize=1.5, alpha=0.9,
+                )  # fmt: skip
+            log_x(axes, ticks)
+            axes.set_xlim(0.8 * ticks[0], 1.25 * ticks[-1])
+            log_y(axes, [row["ours"]["mean"] for row in mine])
+            axes.set_title(label(titles[task], 36), fontsize=9, color=INK)
+        figure.supxlabel("labels per class", fontsize=9, color=INK)
+        figure.supylabel("test error %", fontsize=9, color=INK)
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper left", ncols=len(methods), frameon=False, labelcolor="linecolor")
+    said = "; ".join(
+        f"{titles[row['task']]}, {row['method']}, {row['labels_per_class']}: {row['ours']['mean']:.2f} %"
+        for row in rows
+    )
+    alt = f"Test error by number of labels per class, a panel for each task, a line for each method. {said}."
+    caption = "Mean and standard error over the draws of labels. Both axes are logarithmic, each panel has its own."
+    return Picture("error-by-method", figure, alt, caption, wide=True)
 
 
 def _series(axes: Axes, method: str, colour: str, rows: list[Row], runs: list[tuple[int, float]]) -> list[float]:

@@ -1,0 +1,153 @@
+// The kernels that learn: the steps of the first layer, the classes, and what spreads over a graph.
+#include "problems.h"
+
+using namespace tnesi;
+
+namespace {
+
+template <bool kHebbian>
+void check_step(const Shape& shape, std::size_t seed) {
+    const Problem p(shape, seed);
+    const float rate = !kHebbian ? INFINITY : seed % 3 == 0 ? 3.0f : 0.6f / static_cast<float>(p.n + 1);
+    Floats w = kHebbian ? p.w : Floats(p.w.size(), NAN), log_w(p.c * p.d_padded, 0.0f), log_w_sum(p.c), w_sum(p.c);
+    const double prior_rows = kHebbian || seed % 2 == 0 ? 0.0 : 1.5;
+    Doubles mass(p.c, -7.0), sum(p.c * p.d, 0.75 * prior_rows), want_mass(p.c, prior_rows);
+    p.with_rows([&](auto rows) {
+        const auto step = [&](int n_threads) {
+            kHebbian ? hebbian_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, rate, w.data(),
+                                    log_w.data(), log_w_sum.data(), w_sum.data(), p.c, p.d_padded, n_threads)
+                     : m_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, p.w.data(),
+                              prior_rows > 0 ? Floats(p.d, 0.75f).data() : nullptr, prior_rows, w.data(), log_w.data(),
+                              log_w_sum.data(), mass.data(), p.c, p.d_padded, n_threads);
+        };
+        with_threads(step, w, log_w, log_w_sum, w_sum, mass);
+    });
+    for (std::size_t at = 0; at < p.ids.size(); ++at) {
+        const std::size_t n = at / p.c_prime, c = std::max(p.ids[at], 0);  // s is 0 in an empty place
+        want_mass[c] += double(p.s[at]) * p.weight[n];
+        const double factor = double(p.s[at]) * p.weight[n] * p.scale[n];
+        for (std::size_t j = 0; j < p.d; ++j) sum[c * p.d + j] += factor * p.x[n * p.d + j];
+    }
+    Doubles want(p.w.begin(), p.w.end()), want_log(p.c * p.d_padded, 0.0), want_log_sum(p.c, 0.0), want_sum(p.c, 0.0);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        const std::size_t c = i / p.d;
+        if (kHebbian && want_mass[c] == 0.0) continue;  // left alone, with all that belongs to it
+        if (want_mass[c] > 0.0)  // the M-step is a Hebbian step of any size: neither goes past the mean
+            want[i] += std::min<double>(rate, 1.0 / want_mass[c]) * (sum[i] + want_mass[c] * (1.0 - want[i]));
+        want_log_sum[c] += want_log[c * p.d_padded + i % p.d] = std::log(want[i]);
+        want_sum[c] += want[i];
+    }
+    for (double& m : mass) m += prior_rows;
+    expect_near("w", w, want, 1e-6), expect_near("log_w", log_w, want_log, 1e-6);
+    expect_near("log_w_sum", log_w_sum, want_log_sum, 1e-6);
+    kHebbian ? expect_near("w_sum", w_sum, want_sum, 1e-6) : expect_near("mass", mass, want_mass, 1e-7);
+}
+
+// t_k = sum_i s_i R_kc / sum_k R_kc for the fields c = ids[i]; r is C x K.
+Doubles naive_vote(const Doubles& r, std::size_t n_classes, const Index* ids, const float* s, std::size_t n) {
+    Doubles t(n_classes, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double* row = &r[ids[i] * n_classes];
+        const double total = std::accumulate(row, row + n_classes, 0.0);
+        for (std::size_t k = 0; k < n_classes && total > kUnreached; ++k) t[k] += s[i] * row[k] / total;
+    }
+    return t;
+}
+
+void check_classes(const Shape& shape, std::size_t seed) {
+    Problem p(shape, seed);
+    const std::size_t n_classes = std::vector<int>{2, 10, 17, 40}[p.random.below(4)], k_padded = padded(n_classes);
+    const std::size_t batch = 1 + 9 * p.random.below(3);
+    const float rate = std::vector<float>{0.01f, 0.5f, 3.0f}[p.random.below(3)], threshold = 0.1f * p.random.below(2);
+    const bool self_label = p.random.chance(0.8);
+    const Ids points = p.random.distinct(p.n - p.n / 8, p.n), fields = p.random.distinct(p.c, p.c);
+    std::vector<std::int64_t> indptr(p.n + 1), order(points.begin(), points.end());  // some points are left out
+    Ids label(p.n), taught(p.n, -7), want(p.n, -7);
+    for (Index& k : label) k = p.random.chance(0.6) ? -1 : p.random.below(n_classes);
+    for (std::size_t n = 0; n <= p.n; ++n) indptr[n] = n * p.c_prime;
+    for (Index& id : p.ids) id = std::max(id, 0);  // there is no empty place here: field 0 with s = 0
+    Floats r = p.random.floats(p.c * k_padded, -0.5, 0.5), scale = p.random.floats(k_padded, 0.5, 2.0);
+    Doubles now(r.size());
+    for (std::size_t i = 0; i < r.size(); ++i) {
+        r[i] = i % k_padded < n_classes ? std::max(r[i], 0.0f) : 0.0f;
+        now[i] = double(r[i]) * scale[i % k_padded];
+    }
+    Floats s = p.random.floats(p.c, 0.0, 1.0), t(k_padded, NAN);
+    std::vector<const float*> rows(p.c);
+    for (std::size_t i = 0; i < p.c; ++i) rows[i] = &r[fields[i] * k_padded];
+    lanes().class_vote(rows.data(), s.data(), p.c, scale.data(), k_padded, t.data());
+    expect_near("class_vote", t, naive_vote(now, k_padded, fields.data(), s.data(), p.c), 1e-6);
+    lanes().class_vote(rows.data(), s.data(), p.c, Floats(k_padded, 1e-42f).data(), k_padded, t.data());
+    expect(std::all_of(t.begin(), t.end(), [](float v) { return std::isfinite(v); }), "class_vote near underflow");
+    Floats sizes = p.random.floats(n_classes, -0.1, 1.0);  // a class without members has no voice
+    for (float& size : sizes) size = std::max(size, 0.0f);
+    const bool sized = p.random.chance(0.5);
+    const auto learn = [&](int n_threads) {
+        learn_classes(indptr.data(), p.ids.data(), p.s.data(), label.data(), p.weights(), order.data(), order.size(),
+                      batch, rate, threshold, self_label, sized ? sizes.data() : nullptr,
+                      {r.data(), scale.data(), p.c, n_classes, k_padded}, taught.data(), n_threads);
+    };
+    with_threads(learn, r, scale, taught);
+    for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+        const std::vector<std::size_t> members(&order[begin], &order[begin] + std::min(batch, order.size() - begin));
+        Doubles mass(k_padded, 0.0), eps(k_padded, 0.0);
+        for (std::size_t n : members) {
+            want[n] = label[n];
+            if (label[n] < 0 && self_label) {
+                Doubles voice = now;
+                for (std::size_t i = 0; i < now.size() && sized; ++i)
+                    voice[i] *= i % k_padded < n_classes ? sizes[i % k_padded] : 0.0;
+                const Doubles vote = naive_vote(voice, k_padded, &p.ids[indptr[n]], &p.s[indptr[n]], p.c_prime);
+                Doubles top = vote;
+                std::sort(top.rbegin(), top.rend());
+                const double above = top[0] - top[1] - threshold;
+                if (above > 0.0) want[n] = std::find(vote.begin(), vote.end(), top[0]) - vote.begin();
+                if (top[0] > 0.0 && std::fabs(above) < 1e-5) want[n] = taught[n];  // too close to call
+            }
+            if (want[n] >= 0) mass[want[n]] += p.weight[n];
+        }
+        for (std::size_t k = 0; k < k_padded; ++k) eps[k] = std::min<double>(rate, 1.0 / mass[k]);
+        for (std::size_t i = 0; i < now.size(); ++i) now[i] *= 1.0 - eps[i % k_padded] * mass[i % k_padded];
+        for (std::size_t n : members)
+            for (std::size_t i = n * p.c_prime; i < (n + 1) * p.c_prime && want[n] >= 0; ++i)
+                now[p.ids[i] * k_padded + want[n]] += eps[want[n]] * p.weight[n] * p.s[i];
+    }
+    expect(taught == want, "taught");
+    expect_near("r", r, now, 1e-5);
+}
+
+void check_spread(const Shape& shape, std::size_t seed) {
+    Problem p(shape, seed);
+    const std::size_t k_padded = std::vector<std::size_t>{16, 32, 112}[p.random.below(3)],
+                      steps = 1 + p.random.below(4);
+    std::vector<std::int64_t> indptr{0};
+    Ids indices;
+    for (std::size_t c = 0; c < p.c; ++c) {
+        const Ids near = p.random.distinct(p.random.below(std::min<std::size_t>(p.c, 40) + 1), p.c);
+        indices.insert(indices.end(), near.begin(), near.end());
+        indptr.push_back(indices.size());
+    }
+    const Floats values = p.random.floats(indices.size(), -0.2, 0.2);
+    const Floats source = p.random.floats(p.c * k_padded, -1.0, 1.0), start = p.random.floats(source.size(), -1.0, 1.0);
+    Floats out(source.size(), NAN);
+    const Graph graph{indptr.data(), indices.data(), values.data(), p.c};
+    with_threads([&](int t) { spread(graph, source.data(), start.data(), out.data(), k_padded, steps, t); }, out);
+    Doubles now(start.begin(), start.end());
+    for (std::size_t step = 0; step < steps; ++step) {
+        Doubles want(source.begin(), source.end());
+        for (std::size_t i = 0; i < want.size(); ++i)
+            for (std::int64_t j = indptr[i / k_padded]; j < indptr[i / k_padded + 1]; ++j)
+                want[i] += double(values[j]) * now[indices[j] * k_padded + i % k_padded];
+        now = want;
+    }
+    expect_near("out", out, now, 1e-5);
+}
+
+}  // namespace
+
+int main() {
+    return run_all({{"m_step", check_step<false>},
+                    {"hebbian_step", check_step<true>},
+                    {"classes", check_classes},
+                    {"spread", check_spread}});
+}

@@ -1,0 +1,96 @@
+"""The fields as a graph, and how labels spread over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi import kernels
+
+Array = npt.NDArray[Any]
+
+_WEAKEST_LINK = 1e-3
+"""Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
+
+
+@dataclass(frozen=True)
+class FieldGraph:
+    """Fields, linked by the points that they explain together.
+
+    A label spreads from a point to its fields and on to the other points of these, and so forth: with S for the
+    activities and m_c = sum_n s_nc for the mass of a field, q <- S^T S q / m. The graph holds S^T S, scaled by
+    1 / sqrt(m) on both sides so that it is symmetric; sqrt(m) is its stationary vector.
+
+    Attributes
+    ----------
+    mass : (C,) array of float64
+        m, by which the fields differ in size.
+    links : csr_array of float32, C x C
+    """
+
+    mass: Array
+    links: sparse.csr_array
+
+    @classmethod
+    def of(cls, activities: sparse.csr_array, weight: Array | None) -> FieldGraph:
+        """Return the graph of stored activities, with row weights if there are any."""
+        scaled = activities.astype(np.float64)
+        if weight is not None:
+            scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weight.astype(np.float64))) @ scaled)
+        mass = np.asarray(activities.T @ (np.ones(activities.shape[0]) if weight is None else weight), dtype=np.float64)
+        inverse = sparse.diags_array(_inverse(np.sqrt(mass)))
+        links = sparse.csr_array(inverse @ (scaled.T @ scaled) @ inverse)
+        links.data[links.data < _WEAKEST_LINK] = 0
+        links.eliminate_zeros()
+        root = np.sqrt(mass)
+        kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
+        return cls(mass, sparse.csr_array(links + kept).astype(np.float32))
+
+    def spread(
+        self,
+        activities: sparse.csr_array,
+        label: Array,
+        n_classes: int,
+        *,
+        clamp: float,
+        steps: Sequence[int],
+        n_threads: int,
+    ) -> Iterator[Array]:
+        """Spread the labels of the given points; yield the shares of the classes in each field (C x K).
+
+        Parameters
+        ----------
+        activities : csr_array
+            Of the labelled points only, scaled by the square roots of their weights if they have any.
+        label : array of int
+            Their classes.
+        clamp : float
+            How firmly a labelled point keeps its label, against what its fields say: 1 is for good.
+        steps : sequence of int
+            After how many steps to look, ascending.
+        """
+        inverse = _inverse(np.sqrt(self.mass))
+        near = sparse.csr_array(activities.astype(np.float64) @ sparse.diags_array(inverse))
+        links = sparse.csr_array(self.links - clamp * (near.T @ near)).astype(np.float32)
+        indptr, indices = links.indptr.astype(np.int64), links.indices.astype(np.int32)
+        width = kernels.padded(n_classes)
+        source = np.zeros((self.mass.size, width), np.float32)
+        source[:, :n_classes] = clamp * (near.T @ np.eye(n_classes)[label])
+        now = np.zeros_like(source)
+        now[:, :n_classes] = np.sqrt(self.mass)[:, None] / n_classes
+        out, done = now.copy(), 0
+        for until in steps:
+            kernels.spread(indptr, indices, links.data, source, now, out, until - done, n_threads)
+            done = until
+            yield np.maximum(out[:, :n_classes] * inverse[:, None], 0)
+            now[:] = out
+
+
+def _inverse(x: Array) -> Array:
+    out: Array = np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
+    return out

@@ -1,0 +1,52 @@
+"""Which cluster is which class, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+Array = npt.NDArray[Any]
+
+_DOUBT = 1e-3
+"""A label may lie outside of its cluster altogether, with this probability or so."""
+
+
+def surroundings(activities: sparse.csr_array, place: Array, points: Array, n_clusters: int) -> Array:
+    """Return which clusters lie around the given points: for each its fields' mean share of every cluster (L x M).
+
+    Fields count alike, however active they are: the label of an outlier, which has a field of its own, is read from
+    the wider neighbourhood.
+    """
+    near = sparse.csr_array((np.ones(activities.nnz), activities.indices, activities.indptr), shape=activities.shape)
+    members = sparse.csr_array((np.ones(place.size), (np.arange(place.size), place)), shape=(place.size, n_clusters))
+    count = (near.T @ members).toarray()
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+    mine = near[points]
+    out: Array = (mine @ share) / np.maximum(mine.sum(axis=1), 1)[:, None]
+    return out
+
+
+def evidence(around: Array, label: Array, n_classes: int) -> Array:
+    """Return how well each class fits each cluster, in nats (K x M), from the surroundings of the labels."""
+    fit = np.zeros((n_classes, around.shape[1]))
+    np.add.at(fit, label, np.log(around + _DOUBT))
+    return fit
+
+
+def name_clusters(fit: Array) -> Array:
+    """Return the cluster of each class: the best one-to-one assignment."""
+    return np.asarray(linear_sum_assignment(-fit)[1])
+
+
+def doubts(fit: Array, cluster_of: Array) -> Array:
+    """Return the probability that two classes should exchange their clusters, for each pair (K x K)."""
+    named = fit[:, cluster_of]
+    own = np.diag(named)
+    loss = own[:, None] + own[None, :] - named - named.T
+    out: Array = 1 / (1 + np.exp(np.clip(loss, -50, 50)))
+    np.fill_diagonal(out, 0)
+    return out
