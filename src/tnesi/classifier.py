@@ -13,15 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import check_integer, check_real, check_rows, unchanged_on_failure
+from tnesi._parameters import check_choice, check_integer, check_real, check_rows, unchanged_on_failure
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
 from tnesi.engine.monitor import Listener
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labelling.labeller import Labeller
+from tnesi.labelling.naming import confidence
 from tnesi.layers.classes import Classes
 from tnesi.layers.input import ZeroRows
-from tnesi.layers.labels import encode_labels
+from tnesi.layers.labels import encode_labels, with_marker
 from tnesi.mixture import DEFAULT_TRUNCATION, MOST, PoissonMixture
 
 Array = npt.NDArray[Any]
@@ -31,7 +34,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     """Neural Simpletron: a classifier for non-negative data of which very few rows are labelled.
 
     The first layer is a :class:`PoissonMixture`, learned without labels. The second one learns which classes
-    the fields belong to, from the labels and from its own guesses where these are clear (self-labelling).
+    the fields belong to, from the labels and from the unlabelled rows.
 
     Parameters
     ----------
@@ -41,17 +44,26 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     n_mixtures : int, default=1
         With more than one, the first layer is a committee of so many mixtures that differ in their random starts: fewer
         errors, for so many times the time and memory. It needs the EM solver and no recurrence.
+    label_method : {"auto", "hebbian", "cluster", "soft"}, default="auto"
+        How the second layer learns from unlabelled rows. "cluster" finds as many clusters as there are classes without
+        any label, then gives them names: best where every class is one cluster. "soft" spreads the labels from row to
+        row over the fields that they share. "auto" takes the one that predicts labels left out better; with one label
+        per class it asks how clear the clusters and their names are. "hebbian" is self-labelling by the published rule,
+        and what "auto" means for the Hebbian solver, with recurrence, or without self-labelling.
+    unknown_classes : int, default=0
+        Number of classes of which there is no label at all. Their rows are found as clusters that get no name ("auto"
+        is "cluster" then), and predicted as `unlabelled`, which becomes the last of `classes_`.
     self_labelling : bool, default=True
-        Whether unlabelled rows teach the second layer where their class is clear.
+        Whether unlabelled rows teach the second layer.
     threshold : float, default=0.6
-        A row's class is clear when its best class is ahead of the second best by more than this.
+        Of the published rule: a row teaches where its best class is ahead of the second best by more than this.
     recurrent : bool, default=False
         Whether the second layer acts on the first one, which then learns from the labels too.
     label_learning_rate : float, default=20.0
-        The rate of the second layer is this times K / N (K / number of labels without self-labelling). With
+        Of the published rule: its rate is this times K / N (K / number of labels without self-labelling). With
         the EM solver it falls to a quarter towards the end, and the threshold rises half way to 1.
     label_max_iter : int, default=100
-        Passes of the second layer over the activities (EM solver; the Hebbian one learns both layers together, in
+        Of the published rule: passes over the activities (EM solver; the Hebbian one learns both layers together, in
         `max_iter` passes).
     unlabelled : object, default=-1
         The marker of rows without a label in `y`. It may be a string, a number, None or NaN; missing values (None,
@@ -74,6 +86,16 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         R, what each class says of the fields (of all mixtures, one after the other); rows sum to 1.
     mixtures_ : list of PoissonMixture
         The first layer: one mixture, or a committee.
+    class_sizes_ : ndarray of shape (n_classes,) or None
+        Shares of the classes in the data as far as the labels tell; None where they are taken to be of one size.
+    label_method_ : str
+        The method that was used.
+    label_confidence_ : ndarray of shape (n_classes,)
+        For each class the probability that its rows are not those of another class that its labels could as well mean.
+    label_rivals_ : ndarray of shape (n_classes,)
+        That other class.
+    unknown_share_ : float
+        Share of the training rows that belong to unknown classes.
     mixture_ : PoissonMixture
         The first of them.
     activities_ : csr_array of shape (n_samples, n_fields)
@@ -132,6 +154,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
         n_mixtures: int = 1,
+        label_method: Literal["auto", "hebbian", "cluster", "soft"] = "auto",
+        unknown_classes: int = 0,
         self_labelling: bool = True,
         threshold: float = 0.6,
         recurrent: bool = False,
@@ -155,6 +179,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
         self.n_mixtures = n_mixtures
+        self.label_method = label_method
+        self.unknown_classes = unknown_classes
         self.self_labelling = self_labelling
         self.threshold = threshold
         self.recurrent = recurrent
@@ -188,15 +214,15 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
         with unchanged_on_failure(self):
             rows = TrainingRows.of(self, X, y, sample_weight)
-            top, trouble = self._learn(rows)
-            self._weight, self._recurrent = rows.weight, self.recurrent
-            self._keep(top.classes, top.label, rows.classes)
+            trouble = self._learn(rows)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
-        self._warn(top)
         return self
 
-    def _learn(self, rows: TrainingRows) -> tuple[TopLayer, str | None]:
+    _labeller: Labeller | None = None
+
+    def _learn(self, rows: TrainingRows) -> str | None:
+        """Learn both layers; return what to warn of."""
         random = check_random_state(self.random_state)
         seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
         top = self._top_layer(rows.label, rows.classes.size, rows.weight, top_seed)
@@ -204,11 +230,41 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)
         self.mixtures_, self.activities_ = committee.mixtures, committee.activities
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
-        if not learns_along:
+        self._weight, self._recurrent, self._labeller = rows.weight, self.recurrent, None
+        if learns_along:
+            if self.solver == "em":
+                top.learn(self.activities_)
+            self._keep(top.classes, top.label, rows.classes, "hebbian")
+            return committee.trouble or _interrupted(top)
+        trouble = self._learn_labels(top, rows.classes, seed)
+        return committee.trouble or trouble
+
+    def _learn_labels(self, top: TopLayer, classes: Array, seed: int) -> str | None:
+        """Learn the second layer of a feed-forward network on the stored activities; return what to warn of."""
+        method: str = self.label_method
+        if method == "auto" and (not self.self_labelling or (top.label >= 0).all()) and not self.unknown_classes:
+            method = "hebbian"
+        if method == "hebbian":
             top.begin(self.activities_.shape[1])
-        if self.solver == "em":
             top.learn(self.activities_)
-        return top, committee.trouble
+            self._keep(top.classes, top.label, classes, "hebbian")
+            return _interrupted(top)
+        labeller = self._labeller
+        if labeller is None:
+            sizes = [mixture.n_components_ for mixture in self.mixtures_]
+            labeller = self._labeller = Labeller(self.activities_, sizes, self._weight, seed)
+        labeller.n_threads = resolve_threads(self.n_threads)
+        try:
+            with single_threaded_blas():
+                layer, method = labeller.learn(top.label, classes.size, method, self.unknown_classes)
+        except KeyboardInterrupt:
+            self._keep(Classes.average(self.activities_, top.label, self._weight, classes.size), top.label, classes, "")
+            return (
+                "learning of the second layer was interrupted: only labelled rows have taught it so far; call "
+                "fit_labels with the same labels to go on"
+            )
+        self._keep(layer, top.label, classes, method)
+        return None
 
     @property
     def mixture_(self) -> PoissonMixture:
@@ -240,15 +296,13 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
                 "them: call fit, or save the original again with training=True"
             )
         label, classes = encode_labels(y, self.unlabelled)
-        n, n_fields = self.activities_.shape
+        n = self.activities_.shape[0]
         if label.size != n:
             raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
-        seed = check_random_state(self.random_state).randint(2**31)
-        top = self._top_layer(label, classes.size, self._weight, seed)
-        top.begin(n_fields)
-        top.learn(self.activities_)
-        self._keep(top.classes, top.label, classes)
-        self._warn(top)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        trouble = self._learn_labels(self._top_layer(label, classes.size, self._weight, seed), classes, seed)
+        if trouble:
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -283,24 +337,21 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             rng=np.random.default_rng(seed),
         )
 
-    def _keep(self, layer: Classes, label: Array | None, classes: Array) -> None:
+    def _keep(self, layer: Classes, label: Array | None, classes: Array, method: str) -> None:
         """Keep a second layer and what it says of the training rows; `label` is None where they are not known."""
-        self.classes_, self._classes, self._label = classes, layer, label
-        self.class_weights_ = layer.weights
+        self._classes, self._label, self.label_method_ = layer, label, method
+        self.classes_ = classes if layer.n_classes == classes.size else with_marker(classes, self.unlabelled)
+        self.class_weights_, self.class_sizes_ = layer.weights, layer.sizes
         if label is not None:
             t = layer.posterior(self.activities_)
             labelled = label >= 0
-            t[labelled] = np.eye(classes.size)[label[labelled]]
+            t[labelled] = np.eye(layer.n_classes)[label[labelled]]
             self.label_distributions_ = t
-            self.transduction_ = classes[np.argmax(t, axis=1)]
-
-    def _warn(self, top: TopLayer) -> None:
-        if top.interrupted:
-            warnings.warn(
-                "learning of the second layer was interrupted: the classifier is as the last complete pass left it",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            best = np.argmax(t, axis=1)
+            self.transduction_ = self.classes_[best]
+            self.unknown_share_ = float(np.average(best >= classes.size, weights=self._weight))
+            self.label_confidence_, rivals = confidence(self.activities_, best, label, classes.size)
+            self.label_rivals_ = classes[rivals]
 
     def _check_parameters(self) -> None:
         for name in ("self_labelling", "recurrent"):
@@ -309,6 +360,19 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         check_real("threshold", self.threshold, 0, 1)
         check_real("label_learning_rate", self.label_learning_rate, 0, open_low=True)
         check_integer("label_max_iter", self.label_max_iter, 1, most=MOST)
+        check_choice("label_method", self.label_method, ("auto", "hebbian", "cluster", "soft"))
+        check_integer("unknown_classes", self.unknown_classes, 0, most=MOST)
+        published = self.solver == "hebbian" or self.recurrent or not self.self_labelling
+        if published and self.label_method in ("cluster", "soft"):
+            raise ValueError(
+                f"label_method={self.label_method!r} needs solver='em', recurrent=False and self_labelling=True: pass "
+                "these, or label_method='hebbian'"
+            )
+        if self.unknown_classes and (published or self.label_method not in ("auto", "cluster")):
+            raise ValueError(
+                f"unknown_classes={self.unknown_classes}: classes without a label are found as clusters, which needs "
+                "label_method='auto' or 'cluster', solver='em', recurrent=False and self_labelling=True"
+            )
         check_committee(self)
 
     def __sklearn_tags__(self) -> Tags:
@@ -317,3 +381,9 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _interrupted(top: TopLayer) -> str | None:
+    if not top.interrupted:
+        return None
+    return "learning of the second layer was interrupted: the classifier is as the last complete pass left it"

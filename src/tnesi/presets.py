@@ -43,6 +43,7 @@ _PUBLISHED: dict[str, Any] = {
     "shrinkage": 0.0,
     "batch_size": 25,
     "learning_rate": 0.2,
+    "label_method": "hebbian",
     "label_learning_rate": 0.2,
     "threshold": 0.6,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,16 @@ from tnesi.layers.classes import Classes
 
 Array = npt.NDArray[Any]
 
-RESTARTS = 3
+RESTARTS = 4
 BATCH = 25
-_HOT, _HOT_PASSES = 100.0, 20
-_COLD, _COOLING_PASSES = 5.0, 10
-_CLEAR = 0.6
+CLEAR = 0.6
+"""A point teaches when its best class is ahead of the second best by more than this."""
+_HOT, _WARM, _COLD = 100.0, 20.0, 5.0
+_SETTLE = [_HOT] * 12 + list(np.geomspace(_HOT, _WARM, 6))
+_POLISH = [_WARM] * 10 + list(np.geomspace(_WARM, _COLD, 6))
+"""Rates of the passes, as factors of K / N: of every start, then of the best one."""
+_REFINE, _CLEARER = [_COLD] * 10, 0.8
 _FAINT = 1e-3
-_REFINING_PASSES, _CLEARER = 10, 0.8
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,12 @@ class Clusters:
 
     Attributes
     ----------
-    layer : Classes
-        A second layer whose classes are the clusters.
     place : (N,) array of int32
         The cluster of each point.
     agreement : float
         The share of points on which the two best of several runs agree: how far the data are made of clusters.
     """
 
-    layer: Classes
     place: Array
     agreement: float
 
@@ -51,21 +52,21 @@ def find_clusters(
     Every field begins in a random class. The published rule with a high rate, which acts as a temperature, makes
     classes grow together until the borders between them are short and run where few points are; then it cools.
     """
+    nobody = np.full(activities.shape[0], -1, np.int32)
 
     def run(number: int) -> tuple[float, int, Classes, Array]:
         rng = np.random.default_rng((seed, number))
         layer = _random_layer(activities.shape[1], n_clusters, rng)
-        rates = [_HOT] * _HOT_PASSES + list(np.geomspace(_HOT, _COLD, _COOLING_PASSES))
-        nobody = np.full(activities.shape[0], -1, np.int32)
-        sharpen(layer, activities, nobody, weight, rng, rates, _CLEAR)
+        sharpen(layer, activities, nobody, weight, rng, _SETTLE, CLEAR)
         t = layer.posterior(activities)
-        two = np.partition(t, -2, axis=1)[:, -2:]
-        return float(np.average(two[:, 1] - two[:, 0], weights=weight)), number, layer, t.argmax(axis=1)
+        return float(np.average(_margin(t), weights=weight)), number, layer, t.argmax(axis=1)
 
     with ThreadPoolExecutor(n_threads) as pool:
         runs = sorted(pool.map(run, range(RESTARTS)), key=lambda one: (-one[0], one[1]))
     (_, _, layer, place), (_, _, _, other) = runs[:2]
-    return Clusters(layer, place.astype(np.int32), agreement(place, other, n_clusters, weight))
+    agree = agreement(place, other, n_clusters, weight)
+    sharpen(layer, activities, nobody, weight, np.random.default_rng((seed, RESTARTS)), _POLISH, CLEAR, n_threads)
+    return Clusters(layer.posterior(activities).argmax(axis=1).astype(np.int32), agree)
 
 
 def agreement(one: Array, other: Array, n_clusters: int, weight: Array | None = None) -> float:
@@ -76,16 +77,20 @@ def agreement(one: Array, other: Array, n_clusters: int, weight: Array | None = 
 
 
 def refine(
-    place: Array, activities: sparse.csr_array, label: Array, weight: Array | None, n_classes: int, seed: int
+    place: Array,
+    activities: sparse.csr_array,
+    label: Array,
+    weight: Array | None,
+    n_classes: int,
+    seed: int,
+    n_threads: int,
 ) -> Classes:
     """Return the layer of a partition whose parts have got their names, after the labels have had their say."""
     given = label >= 0
-    rng = np.random.default_rng(seed)
     layer = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=True)
-    sharpen(layer, activities, label, weight, rng, [_COLD] * _REFINING_PASSES, _CLEARER)
+    sharpen(layer, activities, label, weight, np.random.default_rng(seed), _REFINE, _CLEARER, n_threads)
     t = layer.posterior(activities)
-    two = np.partition(t, -2, axis=1)[:, -2:]
-    clear = np.where(two[:, 1] - two[:, 0] > _CLEAR, t.argmax(axis=1), -1)
+    clear = np.where(_margin(t) > CLEAR, t.argmax(axis=1), -1)
     return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=True)
 
 
@@ -95,8 +100,9 @@ def sharpen(
     label: Array,
     weight: Array | None,
     rng: np.random.Generator,
-    rates: list[float],
+    rates: Sequence[float],
     threshold: float,
+    n_threads: int = 1,
 ) -> None:
     """Passes of self-labelling over all points; a layer that knows the sizes of its classes keeps track of them."""
     n = label.size
@@ -111,9 +117,16 @@ def sharpen(
             rate=float(rate) * layer.n_classes / total,
             threshold=threshold,
             self_label=True,
+            n_threads=n_threads,
         )
         if layer.sizes is not None:
             layer.measure_sizes(taught, weight)
+
+
+def _margin(t: Array) -> Array:
+    second, best = np.partition(t, -2, axis=1)[:, -2:].T
+    out: Array = best - second
+    return out
 
 
 def _random_layer(n_fields: int, n_classes: int, rng: np.random.Generator) -> Classes:

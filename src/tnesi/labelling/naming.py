@@ -50,3 +50,12 @@ def doubts(fit: Array, cluster_of: Array) -> Array:
     out: Array = 1 / (1 + np.exp(np.clip(loss, -50, 50)))
     np.fill_diagonal(out, 0)
     return out
+
+
+def confidence(activities: sparse.csr_array, place: Array, label: Array, n_classes: int) -> tuple[Array, Array]:
+    """Return how sure it is that every class has the rows its labels mean, and the class it could be confused with."""
+    points = np.flatnonzero(label >= 0)
+    around = surroundings(activities, place, points, int(place.max(initial=0)) + n_classes)[:, :n_classes]
+    doubt = doubts(evidence(around, label[points], n_classes), np.arange(n_classes))
+    np.fill_diagonal(doubt, -1)
+    return 1 - doubt.max(axis=1), doubt.argmax(axis=1)

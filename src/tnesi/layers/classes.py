@@ -139,6 +139,7 @@ class Classes:
         share = np.divide(r, total, out=np.zeros_like(r), where=total > 0)
         t = np.asarray(activities @ share)
         if self.sharpness != 1:
+            t /= np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)
             t **= self.sharpness
         mass = t.sum(axis=1, keepdims=True)
         out: Array = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)

@@ -79,3 +79,20 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
     out = np.full(y.shape, -1, np.int32)
     out[labelled] = codes
     return out, classes
+
+
+def with_marker(classes: Array, unlabelled: Any) -> Array:
+    """Return the classes and, last, the marker of rows without a label: the class of the unknown.
+
+    Examples
+    --------
+    >>> with_marker(np.array([3, 5]), -1).tolist()
+    [3, 5, -1]
+    >>> with_marker(np.array(["cat", "dog"]), -1).tolist()
+    ['cat', 'dog', '-1']
+    """
+    marker = "" if _missing(unlabelled) else str(unlabelled)
+    if classes.dtype.kind == "U":
+        return np.append(classes, marker)
+    number = -1 if _missing(unlabelled) or isinstance(unlabelled, str) else unlabelled
+    return np.append(classes, number)
