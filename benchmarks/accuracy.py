@@ -13,6 +13,8 @@ from sklearn.model_selection import train_test_split
 
 from tnesi import SimpletronClassifier, presets
 from tnesi.data import few_labels, load_named
+from tnesi.experiments.statistics import calibration_error
+from tnesi.report import plot_reliability
 
 
 def accuracy(options: argparse.Namespace) -> list[Row]:
@@ -34,6 +36,61 @@ def accuracy(options: argparse.Namespace) -> list[Row]:
         rows.append(
             Row(f"MNIST test error, {name}, mean of {options.seeds}", float(np.mean(found)), "%", reach, note=note)
         )
+    return rows
+
+
+def calibration(options: argparse.Namespace) -> list[Row]:
+    """Expected calibration error on the test set at 1, 10 and 300 labels per class, and the reliability plot."""
+    mnist, rows = options.mnist, []
+    drawn: dict[str, tuple[Any, Any]] = {}
+    classifiers = [SimpletronClassifier(random_state=seed).fit(mnist.X, mnist.y) for seed in range(options.seeds)]
+    for per_class in (1, 10, 300):
+        found = []
+        for seed, classifier in enumerate(classifiers):
+            classifier.fit_labels(few_labels(mnist.y, per_class, np.random.default_rng((seed, per_class))))
+            t = classifier.predict_proba(mnist.test.X)
+            top, right = t.max(axis=1), classifier.classes_[t.argmax(axis=1)] == mnist.test.y
+            found.append(100 * calibration_error(top, right))
+            drawn.setdefault(f"{per_class} per class", (top, right))
+        note = f"seeds: {', '.join(f'{e:.2f}' for e in found)}"
+        rows.append(
+            Row(
+                f"calibration error, {10 * per_class} labels, mean of {options.seeds}",
+                float(np.mean(found)),
+                "%",
+                1.5,
+                note=note,
+            )
+        )
+    picture = options.output.with_name("reliability.png")
+    plot_reliability(drawn).savefig(picture, dpi=150)
+    print(f"reliability plot of seed 0: {picture.name}", flush=True)
+    return rows
+
+
+def unknown(options: argparse.Namespace) -> list[Row]:
+    """Two classes without any label: how many of their test rows are said to be unknown, and how many of the others."""
+    mnist, rows = options.mnist, []
+    for per_class in (1, 10):
+        found, false, share, wrong = [], [], [], []
+        for seed in range(options.seeds):
+            rng = np.random.default_rng((seed, per_class))
+            missing = rng.choice(10, 2, replace=False)
+            y = few_labels(mnist.y, per_class, rng)
+            y[np.isin(y, missing)] = -1
+            classifier = SimpletronClassifier(unknown_classes=2, random_state=seed).fit(mnist.X, y)
+            said, truth = classifier.predict(mnist.test.X), np.isin(mnist.test.y, missing)
+            found.append(100 * np.mean(said[truth] == -1))
+            false.append(100 * np.mean(said[~truth] == -1))
+            wrong.append(100 * np.mean(said[~truth] != mnist.test.y[~truth]))
+            share.append(100 * (classifier.unknown_share_ - np.isin(mnist.y, missing).mean()))
+        what = f"two classes unlabelled, {per_class} per class:"
+        rows += [
+            Row(f"{what} found as unknown", float(np.mean(found)), "%", note=f"worst {min(found):.1f}"),
+            Row(f"{what} others taken for unknown", float(np.mean(false)), "%", note=f"worst {max(false):.1f}"),
+            Row(f"{what} error on the others", float(np.mean(wrong)), "%", note=f"worst {max(wrong):.1f}"),
+            Row(f"{what} unknown share minus truth", float(np.mean(share)), "points"),
+        ]
     return rows
 
 

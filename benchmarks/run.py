@@ -36,10 +36,12 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "memory": memory.memory,
     "streaming": streaming.streaming,
     "accuracy": accuracy.accuracy,
+    "calibration": accuracy.calibration,
+    "unknown": accuracy.unknown,
     "norm": accuracy.norm,
     "hebbian": accuracy.hebbian,
 }
-ON_REQUEST = ("norm", "hebbian")
+ON_REQUEST = ("calibration", "unknown", "norm", "hebbian")
 
 
 def main() -> None:

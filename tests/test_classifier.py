@@ -232,7 +232,7 @@ def test_ctrl_c_before_the_first_iteration_is_raised_and_loses_nothing() -> None
 
 def test_ctrl_c_in_the_second_layer_warns(data: tuple[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, few = data
-    clf = fast().fit(X, few)
+    clf = fast(label_method="hebbian").fit(X, few)
     passes = []
 
     def interrupted(*arguments: Any, inner: Any = TopLayer.epoch) -> None:

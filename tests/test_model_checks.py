@@ -15,6 +15,9 @@ from safetensors.numpy import save_file
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
 
+SMALL: dict[str, Any] = {
+    "truncation": 3, "norm": 20, "max_iter": 2, "tol": 0, "label_max_iter": 2, "random_state": 0,
+}  # fmt: skip
 Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 
 
@@ -22,7 +25,7 @@ Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows, names = rng.random((24, 6)), np.array(["a", "b", "c", "-1"])[[0, 1, 2] * 4 + [-1] * 12]
-    clf = SimpletronClassifier(8, truncation=3, norm=20, max_iter=2, tol=0, label_max_iter=2, random_state=0)
+    clf = SimpletronClassifier(8, label_method="hebbian", **SMALL)
     path = tmp_path_factory.mktemp("sound") / "model.tnesi"
     save(clf.fit(rows, names, sample_weight=rng.random(24) + 0.1), path, image_shape=(2, 3))
     return path
@@ -43,9 +46,11 @@ def test_undamaged(sound: Path, tmp_path: Path) -> None:
 
 
 HEADER: dict[str, tuple[Damage, str]] = {
-    "newer": (lambda h, a: h.update(format=3), "made by a newer tnesi"),
-    "newer, with unknown entries": (lambda h, a: h.update(format=3, x=1), "pip install --upgrade tnesi"),
-    "committee of none": (lambda h, a: h.update(format=2, further_mixtures=[]), "a list of 1 to 999 mixtures"),
+    "newer": (lambda h, a: h.update(format=4), "made by a newer tnesi"),
+    "newer, with unknown entries": (lambda h, a: h.update(format=4, x=1), "pip install --upgrade tnesi"),
+    "committee of none": (lambda h, a: h.update(format=2, further_mixtures=[]), "only a committee has format 2"),
+    "method of format 1": (lambda h, a: h.update(label_method="soft"), "'label_method'"),
+    "format 3 without its entries": (lambda h, a: h.update(format=3, further_mixtures=[]), "'label_method, "),
     "committee of format 1": (lambda h, a: h.update(further_mixtures=[]), "'further_mixtures'"),
     "committee without entry": (lambda h, a: h.update(format=2), "'further_mixtures'"),
     "no format": (lambda h, a: h.pop("format"), "no format version"),
@@ -123,21 +128,22 @@ def further(header: dict[str, Any], **changes: Any) -> None:
     header["further_mixtures"][0].update(changes)
 
 
+MIXTURE = {"kind": "mixture", "classes": None, "class_dtype": None, "mixture_parameters": None}
 COMMITTEE: dict[str, tuple[Damage, str]] = {
-    "no list": (lambda h, a: h.update(further_mixtures=2), "a list of 1 to 999"),
-    "too many": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 500), "a list of 1 to 999"),
+    "no list": (lambda h, a: h.update(further_mixtures=2), "a list of at most 999"),
+    "too many": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 500), "a list of at most 999"),
     "more than arrays": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 400), "'weight_sums.10"),
     "fewer than arrays": (lambda h, a: h["further_mixtures"].pop(), "'weight_sums.2"),
     "earlier format": (lambda h, a: h.update(format=1), "'further_mixtures'"),
     "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier that is not recurrent"),
-    "mixture": (lambda h, a: h.update(kind="mixture", classes=None, class_dtype=None, mixture_parameters=None), "only"),
-    "no entry": (lambda h, a: h["further_mixtures"][1].pop("norm"), "a list of 1 to 999"),
-    "unknown entry": (lambda h, a: further(h, colour="red"), "a list of 1 to 999"),
-    "entry of the model": (lambda h, a: further(h, kind="mixture"), "a list of 1 to 999"),
-    "no parameters": (lambda h, a: further(h, mixture_parameters=None), "a list of 1 to 999"),
+    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 2"),
+    "no entry": (lambda h, a: h["further_mixtures"][1].pop("norm"), "a list of at most 999"),
+    "unknown entry": (lambda h, a: further(h, colour="red"), "a list of at most 999"),
+    "entry of the model": (lambda h, a: further(h, kind="mixture"), "a list of at most 999"),
+    "no parameters": (lambda h, a: further(h, mixture_parameters=None), "a list of at most 999"),
     "wrong parameters": (lambda h, a: h["further_mixtures"][1]["mixture_parameters"].update(tol=-1), "tol=-1"),
-    "history": (lambda h, a: further(h, history=[{}]), "a list of 1 to 999"),
-    "search": (lambda h, a: further(h, search="none"), "a list of 1 to 999"),
+    "history": (lambda h, a: further(h, history=[{}]), "a list of at most 999"),
+    "search": (lambda h, a: further(h, search="none"), "a list of at most 999"),
     "norm": (lambda h, a: further(h, norm=6), "norm 6 does not fit"),
     "other norm": (lambda h, a: further(h, norm=30), "weights sum to norm"),
     "truncation": (lambda h, a: further(h, truncation=9), "truncation 9 does not fit 8 fields"),
@@ -160,7 +166,7 @@ COMMITTEE: dict[str, tuple[Damage, str]] = {
 @pytest.fixture(scope="module")
 def sound_committee(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
-    clf = SimpletronClassifier(8, n_mixtures=3, truncation=3, norm=20, max_iter=2, tol=0, label_max_iter=2)
+    clf = SimpletronClassifier(8, n_mixtures=3, label_method="hebbian", **SMALL)
     path = tmp_path_factory.mktemp("sound") / "committee.tnesi"
     save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12), path, image_shape=(2, 3))
     return path
@@ -171,6 +177,77 @@ def test_committees_are_checked(name: str, sound_committee: Path, tmp_path: Path
     damage, message = COMMITTEE[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_committee, tmp_path, damage))
+
+
+LABELS: dict[str, tuple[Damage, str]] = {
+    "no method": (lambda h, a: h.pop("label_method"), "'label_method'"),
+    "unknown method": (lambda h, a: h.update(label_method="auto"), "label_method in its header is not a known method"),
+    "method that is a list": (lambda h, a: h.update(label_method=["soft"]), "a known method"),
+    "unknown method as a parameter": (lambda h, a: h["parameters"].update(label_method="best"), "label_method='best'"),
+    "parameters that exclude each other": (
+        lambda h, a: h["parameters"].update(label_method="soft"),
+        "unknown_classes=2",
+    ),
+    "negative unknown classes": (lambda h, a: h["parameters"].update(unknown_classes=-1), "unknown_classes=-1"),
+    "no sharpness": (lambda h, a: h.update(sharpness=None), "sharpness in its header is not a positive number"),
+    "sharpness 0": (lambda h, a: h.update(sharpness=0), "a positive number"),
+    "negative sharpness": (lambda h, a: h.update(sharpness=-1.0), "a positive number"),
+    "infinite sharpness": (lambda h, a: h.update(sharpness={"nonfinite": "inf"}), "a positive number"),
+    "true sharpness": (lambda h, a: h.update(sharpness=True), "a positive number"),
+    "unknown as a number": (lambda h, a: h.update(unknown=1), "unknown in its header is not true or false"),
+    "no unknown class": (lambda h, a: h.update(unknown=False), "sorted and all different"),
+    "unknown class that is another": (lambda h, a: h.update(classes=[0, 1, 2, 1]), "the unknown differs"),
+    "known classes in disorder": (lambda h, a: h.update(classes=[0, 2, 1, -1]), "sorted and all different"),
+    "labels of the unknown": (lambda h, a: a["labels"].__setitem__(0, 3), "labels name classes"),
+    "class without labels": (lambda h, a: a["labels"].__setitem__(a["labels"] == 2, -1), "all classes"),
+    "earlier format": (lambda h, a: h.update(format=2), "'label_method, "),
+    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 3"),
+    "too few sizes": (lambda h, a: a.update(class_sizes=a["class_sizes"][1:]), "the shape .* does not fit"),
+    "sizes as a table": (lambda h, a: a.update(class_sizes=a["class_sizes"][:, None]), "the shape .* does not fit"),
+    "type of sizes": (lambda h, a: a.update(class_sizes=a["class_sizes"].astype(np.float32)), "class_sizes is of type"),
+    "negative size": (lambda h, a: a.update(class_sizes=np.array([-0.5, 0.5, 0.5, 0.5])), "class_sizes are shares"),
+    "NaN as a size": (lambda h, a: a["class_sizes"].__setitem__(0, np.nan), "class_sizes are shares"),
+    "infinite size": (lambda h, a: a["class_sizes"].__setitem__(0, np.inf), "class_sizes are shares"),
+    "sizes of more than all": (lambda h, a: a.update(class_sizes=2 * a["class_sizes"]), "class_sizes are shares"),
+    "more rows than labels": (lambda h, a: a["present"].__setitem__(slice(None), True), "rows that are present"),
+    "rows as numbers": (lambda h, a: a.update(present=a["present"].astype(np.int8)), "present is of type I8"),
+    "rows without labels": (lambda h, a: [a.pop(n) for n in [*a] if n.startswith("activity")], "'activity_"),
+    "no sizes at all": (lambda h, a: a.update(class_sizes=0 * a["class_sizes"]), "class_sizes are shares"),
+}
+
+
+@pytest.fixture(scope="module")
+def sound_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    clf = SimpletronClassifier(8, unknown_classes=2, **SMALL)
+    path = tmp_path_factory.mktemp("sound") / "labels.tnesi"
+    weight = np.where(np.arange(24) < 22, 1.0, 0.0)
+    save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12, weight), path, image_shape=(2, 3))
+    return path
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_path: Path) -> None:
+    damage, message = LABELS[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(sound_labels, tmp_path, damage))
+
+
+@pytest.mark.parametrize("sharpness", [1e-300, 1, 1e300])
+def test_probabilities_of_any_sharpness(sharpness: float, sound_labels: Path, tmp_path: Path) -> None:
+    model = load(damaged(sound_labels, tmp_path, lambda h, a: h.update(sharpness=sharpness)))
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 6))).sum(axis=1), 1)
+
+
+def test_classes_of_one_size(sound_labels: Path, tmp_path: Path) -> None:
+    model = load(damaged(sound_labels, tmp_path, lambda h, a: a.pop("class_sizes")))
+    assert model.class_sizes_ is None
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 6))).sum(axis=1), 1)
+
+
+def test_sizes_are_not_in_earlier_formats(sound: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="'class_sizes'"):
+        load(damaged(sound, tmp_path, lambda h, a: a.update(class_sizes=np.full(3, 1 / 3))))
 
 
 def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_path: Path) -> None:
@@ -192,6 +269,12 @@ def test_lists_are_checked(tmp_path: Path) -> None:
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: a["lists"].__setitem__((0, 0), 514)))
     with pytest.raises(ModelFileError, match="'lists'"):
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: h.update(doubtful_below=None)))
+
+
+def test_a_file_without_a_label_method_was_made_by_the_published_rule(sound: Path, tmp_path: Path) -> None:
+    model = load(damaged(sound, tmp_path, lambda h, a: None))
+    assert "label_method" not in read_header(sound).parameters
+    assert (model.label_method, model.label_method_, model.unknown_classes) == ("hebbian", "hebbian", 0)
 
 
 def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path) -> None:

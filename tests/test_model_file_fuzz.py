@@ -23,7 +23,8 @@ Arrays = dict[str, Any]
 NASTY: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 7, 0.5, -0.5, 1e-300, 1e300,
     2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**64),
-    "", "auto", "em", "hebbian", "nan", "full", "exact", "neighbours", "classifier", "mixture", "\ud800", "a" * 999,
+    "", "auto", "em", "hebbian", "soft", "cluster", "nan", "full", "exact", "neighbours", "classifier", "mixture",
+    "\ud800", "a" * 999,
     "<i8", "<U1", "<U9", "<U99999999", "<f2", "|b1", "|u1", "|O", ">i8", "<M8[s]",
     [], {}, [1], ["a"], {"a": 1}, {"callback": 1}, [[[[1]]]], [[[[[[[[[[1]]]]]]]]]],
     {"nonfinite": "nan"}, {"nonfinite": "inf"}, {"nonfinite": "-inf"}, {"nonfinite": []}, {"nonfinite": "x"},
@@ -48,10 +49,16 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "n_threads": 1,
     }
     models = [
-        SimpletronClassifier(8, truncation=3, **settings).fit(rows, names, sample_weight=rng.random(24) + 0.1),
+        SimpletronClassifier(8, truncation=3, label_method="hebbian", **settings).fit(
+            rows, names, sample_weight=rng.random(24) + 0.1
+        ),
         SimpletronClassifier(8, truncation=None, recurrent=True, **settings).fit(rows, labels),
         PoissonMixture(5, solver="hebbian", search="exact", norm=20, max_iter=2, tol=0, n_threads=1).fit(rows),
-        SimpletronClassifier(6, n_mixtures=3, truncation=3, **settings).fit(rows, labels),
+        SimpletronClassifier(6, n_mixtures=3, truncation=3, label_method="hebbian", **settings).fit(rows, labels),
+        SimpletronClassifier(8, truncation=3, label_method="soft", **settings).fit(rows, labels),
+        SimpletronClassifier(6, n_mixtures=2, truncation=3, unknown_classes=2, **settings).fit(
+            rows, names, sample_weight=np.arange(24) % 5
+        ),
         PoissonMixture(514, truncation=5, norm=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
@@ -139,7 +146,7 @@ def break_json(header: Any, arrays: Arrays, rng: random.Random) -> str:
 def change_values(header: Any, arrays: Arrays, rng: random.Random) -> str:
     array = arrays[rng.choice([*arrays])].reshape(-1)
     nasty = [-(2**31), -2, -1, 0, 1, array.size, 600, 2**31 - 1]
-    if array.dtype == np.float32:
+    if array.dtype.kind == "f":
         nasty = [np.nan, np.inf, -np.inf, -1, 0, 0.5, 1, 1.5, 1e-40, 3e38]
     for _ in range(rng.choice([1, 1, 3, array.size])):
         array[rng.randrange(array.size)] = rng.choice(nasty)
@@ -189,11 +196,24 @@ def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
     return json.dumps(header)
 
 
+def change_classes(header: Any, arrays: Arrays, rng: random.Random) -> str:
+    """Other sizes and another sharpness; the last class is of the unknown or not."""
+    header["format"] = rng.choice([header["format"], 3])
+    if header["format"] == 3:
+        header.setdefault("further_mixtures", [])
+    header["sharpness"], header["label_method"] = rng.choice([0.5, 3, 1e9, *NASTY]), rng.choice(["soft", "", *NASTY])
+    header["unknown"] = rng.choice([True, False])
+    n = rng.choice([2, 3, 4, len(header["classes"] or ())])
+    sizes = np.array([rng.random() for _ in range(n)])
+    arrays["class_sizes"] = sizes / rng.choice([sizes.sum(), 1])
+    return json.dumps(header)
+
+
 def change_members(header: Any, arrays: Arrays, rng: random.Random) -> str:
     """A mixture more or less, whose arrays may fit or not."""
     first = {name: header[name] for name in ("mixture_parameters", "search", "doubtful_below", *LEARNED)}
     members = header.get("further_mixtures", [])
-    header["format"] = 2
+    header["format"] = max(header["format"], 2)
     header["further_mixtures"] = rng.choice([members[:-1], [*members, first], [first], members * 2])
     n = rng.choice([len(members), len(header["further_mixtures"])])
     for name in [name for name in arrays if "." in name]:
@@ -210,12 +230,13 @@ OF_BYTES: list[Callable[[bytes, bytes, random.Random], bytes]] = [flip, flip_in_
 OF_CONTENT: list[Callable[[Any, Arrays, random.Random], str]] = [
     change_entry, change_entry, change_entry, drop_or_add_entry, swap_entries, break_json,
     change_values, change_values, change_shapes, change_types, exchange_arrays, cut_all_alike, change_members,
+    change_classes,
 ]  # fmt: skip
 
 
 def mutate(originals: list[Path], rng: random.Random, path: Path) -> str:
     """Write a mutated file, return the name of the mutation."""
-    original = rng.choices(originals, [4, 4, 4, 4, 1])[0]
+    original = rng.choices(originals, [4, 4, 4, 4, 4, 4, 1])[0]
     if rng.random() < 0.4:
         of_bytes = rng.choice(OF_BYTES)
         path.write_bytes(of_bytes(original.read_bytes(), rng.choice(originals).read_bytes(), rng))

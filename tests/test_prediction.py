@@ -56,6 +56,20 @@ def last(model: SimpletronClassifier, X: Any, y: Any) -> Any:
     return found
 
 
+def test_evaluation_beside_unknown_classes(digits: Any) -> None:
+    """Labels that are no class of the model are right where it says that it does not know; no label is no label."""
+    X, y = digits
+    few = np.where((np.arange(len(y)) < 300) & (y < 8), y, -1)
+    clf = SimpletronClassifier(100, norm=180, unknown_classes=2, random_state=0).fit(X, few)
+    found = last(clf, X[:500], y[:500])
+    assert found.classes == [*range(8), -1]
+    assert found.confusion.shape == (9, 9)
+    predicted = clf.predict(X[:500])
+    assert found.error == pytest.approx(100 * np.mean(predicted != np.where(y[:500] < 8, y[:500], -1)))
+    some = np.where(np.arange(500) % 2, y[:500], -1)
+    assert last(clf, X[:500], some).n_rows == 250
+
+
 def test_evaluation(model: SimpletronClassifier, digits: Any) -> None:
     X, y = digits[0][:100], digits[1][:100]
     found = last(model, X, y)

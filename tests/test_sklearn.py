@@ -21,10 +21,15 @@ _WEIGHTS = (
     "the arithmetic is in float32: weight 3 equals three rows to about 1e-5, the check wants 1e-7; see "
     "test_weights_are_repetitions, which checks it to 1e-4"
 )
+_METHODS = (
+    "the order of the rows and which labels are left out in turn are random: weight 3 equals three rows nearly; see "
+    "test_weights_are_repetitions in tests/labelling"
+)
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
-    expected = {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS}
+    published = getattr(estimator, "label_method", "auto") == "auto"  # all rows are labelled
+    expected = {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS if published else _METHODS}
     if isinstance(estimator, SimpletronClassifier) and estimator.unlabelled is not None:
         expected["check_classifiers_classes"] = (
             "it uses the class -1, which marks unlabelled rows by default (scikit-learn spares its own semi-supervised "
@@ -40,6 +45,8 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         SimpletronClassifier(zero_rows="uniform"),
         SimpletronClassifier(zero_rows="uniform", unlabelled=None),
         SimpletronClassifier(zero_rows="uniform", unlabelled=None, n_mixtures=2),
+        SimpletronClassifier(zero_rows="uniform", unlabelled=None, label_method="cluster"),
+        SimpletronClassifier(zero_rows="uniform", unlabelled=None, label_method="soft"),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,

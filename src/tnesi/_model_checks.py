@@ -18,11 +18,13 @@ ARRAYS = {
     "weight_sums": ("F32", "C"),
     "lists": ("I32", "CL"),
     "class_weights": ("F32", "KC"),
+    "class_sizes": ("F64", "K"),
     "activity_starts": ("I64", "M"),
     "activity_fields": ("I32", "S"),
     "activity_values": ("F32", "S"),
     "labels": ("I32", "N"),
     "row_weights": ("F32", "N"),
+    "present": ("BOOL", "G"),
 }
 """Type and shape; a letter stands for the same size wherever it occurs. Each mixture has its own C and L; in the arrays
 of a classifier, C is the sum."""
@@ -41,7 +43,9 @@ def check_shapes(header: Header) -> None:
     names, members = header.shapes.keys(), header.members
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
     if header.kind == "classifier":
-        wanted |= {"class_weights"} | (_TRAINING | names & {"row_weights"} if names & _TRAINING else set())
+        later = {"class_sizes", "present"} if header.format > 2 else set()
+        wanted |= {"class_weights"} | names & later & {"class_sizes"}
+        wanted |= _TRAINING | names & ({"row_weights"} | later) if names & _TRAINING else set()
     if names != wanted:
         raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
@@ -93,15 +97,20 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
     if "class_weights" in arrays:
         r = arrays["class_weights"]
         _require(bool((r >= 0).all() and np.isfinite(r).all()), "class_weights are not negative")
+    if "class_sizes" in arrays:
+        sizes = arrays["class_sizes"]
+        _require(bool((sizes >= 0).all() and abs(sizes.sum() - 1) <= _ROUNDING), "class_sizes are shares of the whole")
     if "labels" in arrays:
         starts, values, labels = arrays["activity_starts"], arrays["activity_values"], arrays["labels"]
-        n_classes, n_fields = arrays["class_weights"].shape
+        n_fields, n_classes = arrays["class_weights"].shape[1], len(header.classes or ()) - header.unknown
         _require(starts[0] == 0 and starts[-1] == values.size, "activity_starts go from the first to the last")
         _require(bool((starts[1:] >= starts[:-1]).all()), "activity_starts ascend")
         _require(_all_in(arrays["activity_fields"], 0, n_fields), "activity_fields name fields")
         _require(bool(((values >= 0) & (values <= 1 + _ROUNDING)).all()), "activities are in [0, 1]")
         _require(_all_in(labels, -1, n_classes), "labels name classes")
         _require(np.unique(labels[labels >= 0]).size == n_classes, "labels of all classes occur")
+        present = arrays.get("present")
+        _require(present is None or present.sum() == labels.size, "the rows that are present have labels")
     if "row_weights" in arrays:
         weight = arrays["row_weights"]
         _require(bool((weight > 0).all() and np.isfinite(weight.sum(dtype=np.float64))), "row_weights are positive")
@@ -128,7 +137,7 @@ def _all_in(values: Array, low: int, end: int) -> bool:
 
 
 def classes_of(header: Header) -> Array:
-    """Return the classes of a classifier as an array, sorted and all different."""
+    """Return the classes of a classifier as an array: all different, and but for that of the unknown sorted."""
     values, type_name = header.classes or [], header.class_dtype or ""
     if not _CLASS_TYPES.fullmatch(type_name):
         raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored: numbers, texts, True and False can")
@@ -141,6 +150,8 @@ def classes_of(header: Header) -> Array:
             classes: Array = np.array(values, dtype=dtype)
     except OverflowError as error:
         raise ValueError(f"a class is too large for the type {dtype}") from error
-    _require(classes.tolist() == values and len(values) > 1, f"classes are two or more of type {dtype}")
-    _require(bool((classes[1:] > classes[:-1]).all()), "classes are sorted and all different")
+    known = classes[: len(classes) - header.unknown]
+    _require(classes.tolist() == values and len(known) > 1, f"classes are two or more of type {dtype}")
+    _require(bool((known[1:] > known[:-1]).all()), "classes are sorted and all different")
+    _require(not header.unknown or classes[-1] not in known, "the class of the unknown differs from the others")
     return classes

@@ -12,10 +12,11 @@ import numpy as np
 
 from tnesi.committee import MOST_MIXTURES
 
-FORMAT = 2
+FORMAT = 3
 """Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
 
-Format 2 has committees of mixtures. Other models are written as format 1, which every tnesi reads.
+Format 2 has committees of mixtures. Format 3 has the label methods and what they learn (sizes of the classes, sharpness,
+a class of the unknown), and knows of rows without weight. A model is written in the lowest format that has all of it.
 """
 MOST_BYTES = 2**25
 _DEEPEST = 8
@@ -66,6 +67,12 @@ class Header:
     further_mixtures : list of dict
         Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
         `mixture_parameters`. None of them in format 1.
+    label_method : {"hebbian", "cluster", "soft", ""}
+        How the second layer was learned; "" where that was interrupted. The published rule in formats 1 and 2.
+    sharpness : float
+        The power to which probabilities are raised; 1 in formats 1 and 2.
+    unknown : bool
+        Whether the last of `classes` stands for rows of unknown classes; false in formats 1 and 2.
     shapes : dict of tuple
         Shapes of the arrays in the file. "weights" is fields x features.
     """
@@ -92,6 +99,9 @@ class Header:
     lower_bound: float
     history: list[dict[str, Any]]
     further_mixtures: list[dict[str, Any]] = field(default_factory=list)
+    label_method: str = "hebbian"
+    sharpness: float = 1.0
+    unknown: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -105,8 +115,8 @@ class Header:
 
 
 _NAMES = {entry.name for entry in fields(Header)} - {"shapes"}
-_LATER = {"further_mixtures"}
-"""Entries that format 1 lacks."""
+_ADDED = {2: {"further_mixtures"}, 3: {"label_method", "sharpness", "unknown"}}
+"""Entries that are in files from a format on."""
 LEARNED = ("norm", "truncation", "n_iter", "converged", "lower_bound", "history")
 """Attributes of a mixture, without the underscore."""
 _MEMBER_NAMES = {"mixture_parameters", "search", "doubtful_below", *LEARNED}
@@ -118,7 +128,7 @@ def array_name(name: str, m: int) -> str:
 
 
 def _names(version: int) -> set[str]:
-    return _NAMES if version > 1 else _NAMES - _LATER
+    return _NAMES.difference(*(names for since, names in _ADDED.items() if since > version))
 
 
 def to_json(header: Header) -> str:
@@ -152,7 +162,11 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
     if of_classifier != [found["kind"] == "classifier"] * 3:
         raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
-    if "further_mixtures" in found and (found["kind"] != "classifier" or found["recurrent"]):
+    if version > 1 and found["kind"] != "classifier":
+        raise ValueError(f"only a classifier has format {version}")
+    if version == 2 and not found["further_mixtures"]:
+        raise ValueError("only a committee has format 2, and further_mixtures is empty")
+    if found.get("further_mixtures") and found["recurrent"]:
         raise ValueError("only a classifier that is not recurrent has further_mixtures")
     if found["image_shape"] is not None:
         found["image_shape"] = tuple(found["image_shape"])
@@ -268,7 +282,10 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "lower_bound": ("a number", lambda v: type(v) is float),
     "history": ("a list of iterations", lambda v: isinstance(v, list) and all(map(_is_record, v))),
     "further_mixtures": (
-        f"a list of 1 to {MOST_MIXTURES - 1} mixtures",
-        lambda v: isinstance(v, list) and 0 < len(v) < MOST_MIXTURES and all(map(_is_member, v)),
+        f"a list of at most {MOST_MIXTURES - 1} mixtures",
+        lambda v: isinstance(v, list) and len(v) < MOST_MIXTURES and all(map(_is_member, v)),
     ),
+    "label_method": ("a known method", lambda v: v in ("hebbian", "cluster", "soft", "")),
+    "sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
+    "unknown": ("true or false", lambda v: isinstance(v, bool)),
 }

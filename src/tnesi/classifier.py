@@ -8,29 +8,23 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import check_choice, check_integer, check_real, check_rows, unchanged_on_failure
+from tnesi._parameters import check_rows, unchanged_on_failure
+from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
 from tnesi.engine.monitor import Listener
-from tnesi.engine.threads import resolve_threads
-from tnesi.engine.top import TopLayer
-from tnesi.kernels.blas import single_threaded_blas
-from tnesi.labelling.labeller import Labeller
-from tnesi.labelling.naming import confidence
-from tnesi.layers.classes import Classes
 from tnesi.layers.input import ZeroRows
-from tnesi.layers.labels import encode_labels, with_marker
-from tnesi.mixture import DEFAULT_TRUNCATION, MOST, PoissonMixture
+from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
 
 Array = npt.NDArray[Any]
 
 
-class SimpletronClassifier(ClassifierMixin, BaseEstimator):
+class SimpletronClassifier(ClassifierMixin, SecondLayer):
     """Neural Simpletron: a classifier for non-negative data of which very few rows are labelled.
 
     The first layer is a :class:`PoissonMixture`, learned without labels. The second one learns which classes
@@ -200,7 +194,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Non-negative data, labelled and unlabelled rows together.
         y : array-like of shape (n_samples,)
-            Labels; rows without one have the marker `unlabelled`.
+            Labels; rows without one have the marker `unlabelled`. If none has a label, only the first layer learns:
+            `suggest` and `fit_labels` come next.
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight 3 counts like three equal rows, a row of weight 0 is absent. Weights of which none reaches
             1 are proportions: they are scaled so that the largest is 1.
@@ -219,91 +214,32 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
-    _labeller: Labeller | None = None
-
     def _learn(self, rows: TrainingRows) -> str | None:
         """Learn both layers; return what to warn of."""
         random = check_random_state(self.random_state)
         seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
-        top = self._top_layer(rows.label, rows.classes.size, rows.weight, top_seed)
-        learns_along = self.solver == "hebbian" or self.recurrent
+        top = new_top_layer(self, rows.label, rows.classes.size, rows.weight, top_seed)
+        learns_along = (self.solver == "hebbian" or self.recurrent) and rows.classes.size > 0
         committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)
         self.mixtures_, self.activities_ = committee.mixtures, committee.activities
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
         self._weight, self._recurrent, self._labeller = rows.weight, self.recurrent, None
+        self._present = rows.present
+        if not rows.classes.size:
+            self._keep_none(rows.label, rows.classes)
+            return committee.trouble
         if learns_along:
             if self.solver == "em":
                 top.learn(self.activities_)
             self._keep(top.classes, top.label, rows.classes, "hebbian")
-            return committee.trouble or _interrupted(top)
+            return committee.trouble or interrupted(top)
         trouble = self._learn_labels(top, rows.classes, seed)
         return committee.trouble or trouble
-
-    def _learn_labels(self, top: TopLayer, classes: Array, seed: int) -> str | None:
-        """Learn the second layer of a feed-forward network on the stored activities; return what to warn of."""
-        method: str = self.label_method
-        if method == "auto" and (not self.self_labelling or (top.label >= 0).all()) and not self.unknown_classes:
-            method = "hebbian"
-        if method == "hebbian":
-            top.begin(self.activities_.shape[1])
-            top.learn(self.activities_)
-            self._keep(top.classes, top.label, classes, "hebbian")
-            return _interrupted(top)
-        labeller = self._labeller
-        if labeller is None:
-            sizes = [mixture.n_components_ for mixture in self.mixtures_]
-            labeller = self._labeller = Labeller(self.activities_, sizes, self._weight, seed)
-        labeller.n_threads = resolve_threads(self.n_threads)
-        try:
-            with single_threaded_blas():
-                layer, method = labeller.learn(top.label, classes.size, method, self.unknown_classes)
-        except KeyboardInterrupt:
-            self._keep(Classes.average(self.activities_, top.label, self._weight, classes.size), top.label, classes, "")
-            return (
-                "learning of the second layer was interrupted: only labelled rows have taught it so far; call "
-                "fit_labels with the same labels to go on"
-            )
-        self._keep(layer, top.label, classes, method)
-        return None
 
     @property
     def mixture_(self) -> PoissonMixture:
         """The first mixture of the first layer, by default the only one."""
         return self.mixtures_[0]
-
-    def fit_labels(self, y: Any) -> Self:
-        """Learn the second layer anew for other labels of the same rows, on the stored activities.
-
-        The first layer stays as it is, so this takes a second where `fit` takes a minute. With a weight of 0 given
-        to `fit`, a row is not among the stored ones: `y` has a label or marker for each row that counted.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Labels of the rows given to `fit`.
-
-        Returns
-        -------
-        self : SimpletronClassifier
-        """
-        check_is_fitted(self)
-        self._check_parameters()
-        if self.recurrent:
-            raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
-        if self._label is None:
-            raise ValueError(
-                "the activities of the training rows were not saved with this classifier, and fit_labels learns from "
-                "them: call fit, or save the original again with training=True"
-            )
-        label, classes = encode_labels(y, self.unlabelled)
-        n = self.activities_.shape[0]
-        if label.size != n:
-            raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        trouble = self._learn_labels(self._top_layer(label, classes.size, self._weight, seed), classes, seed)
-        if trouble:
-            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
-        return self
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
@@ -321,58 +257,8 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         prior = self._classes.prior(None) if self._recurrent else None
         return activate(self.mixtures_, X, prior, self)
 
-    def _top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
-        return TopLayer(
-            label=label,
-            weight=weight,
-            n_classes=n_classes,
-            self_label=self.self_labelling,
-            threshold=self.threshold,
-            recurrent=self.recurrent,
-            learning_rate=self.label_learning_rate,
-            max_iter=self.label_max_iter if self.solver == "em" else self.max_iter,
-            batch_size=self.batch_size,
-            exact=self.solver == "em",
-            n_threads=resolve_threads(self.n_threads),
-            rng=np.random.default_rng(seed),
-        )
-
-    def _keep(self, layer: Classes, label: Array | None, classes: Array, method: str) -> None:
-        """Keep a second layer and what it says of the training rows; `label` is None where they are not known."""
-        self._classes, self._label, self.label_method_ = layer, label, method
-        self.classes_ = classes if layer.n_classes == classes.size else with_marker(classes, self.unlabelled)
-        self.class_weights_, self.class_sizes_ = layer.weights, layer.sizes
-        if label is not None:
-            t = layer.posterior(self.activities_)
-            labelled = label >= 0
-            t[labelled] = np.eye(layer.n_classes)[label[labelled]]
-            self.label_distributions_ = t
-            best = np.argmax(t, axis=1)
-            self.transduction_ = self.classes_[best]
-            self.unknown_share_ = float(np.average(best >= classes.size, weights=self._weight))
-            self.label_confidence_, rivals = confidence(self.activities_, best, label, classes.size)
-            self.label_rivals_ = classes[rivals]
-
     def _check_parameters(self) -> None:
-        for name in ("self_labelling", "recurrent"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r}: pass True or False")
-        check_real("threshold", self.threshold, 0, 1)
-        check_real("label_learning_rate", self.label_learning_rate, 0, open_low=True)
-        check_integer("label_max_iter", self.label_max_iter, 1, most=MOST)
-        check_choice("label_method", self.label_method, ("auto", "hebbian", "cluster", "soft"))
-        check_integer("unknown_classes", self.unknown_classes, 0, most=MOST)
-        published = self.solver == "hebbian" or self.recurrent or not self.self_labelling
-        if published and self.label_method in ("cluster", "soft"):
-            raise ValueError(
-                f"label_method={self.label_method!r} needs solver='em', recurrent=False and self_labelling=True: pass "
-                "these, or label_method='hebbian'"
-            )
-        if self.unknown_classes and (published or self.label_method not in ("auto", "cluster")):
-            raise ValueError(
-                f"unknown_classes={self.unknown_classes}: classes without a label are found as clusters, which needs "
-                "label_method='auto' or 'cluster', solver='em', recurrent=False and self_labelling=True"
-            )
+        check_second_layer(self)
         check_committee(self)
 
     def __sklearn_tags__(self) -> Tags:
@@ -381,9 +267,3 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _interrupted(top: TopLayer) -> str | None:
-    if not top.interrupted:
-        return None
-    return "learning of the second layer was interrupted: the classifier is as the last complete pass left it"

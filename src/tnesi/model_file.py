@@ -8,11 +8,13 @@ weights            float32  C x D    W
 weight_sums        float32  C        sums of its rows, as learning counts them
 lists              int32    C x L    each field's neighbours, -1 for none (neighbourhood search, many fields)
 class_weights      float32  K x C    R
+class_sizes        float64  K        shares of the classes in the data, unless they are taken to be of one size
 activity_starts    int64    N + 1    where each training row's activities begin; these, as a compressed sparse
 activity_fields    int32    S        array, and the labels are there unless ``training=False``
 activity_values    float32  S
 labels             int32    N        class numbers of the training rows, -1 for unlabelled
 row_weights        float32  N        sample weights, if there were any
+present            bool     G        which of the rows given to `fit` these are, if some had no weight
 =================  =======  =======  ===========================================================================
 
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
@@ -66,9 +68,9 @@ Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier
 _Kind = TypeVar("_Kind", PoissonMixture, SimpletronClassifier)
 
-_LATER_PARAMETERS = {"n_mixtures": 1}
-"""Parameters that format 1 began without. A file lacks them where they are what was done before, so that an earlier
-tnesi can read it."""
+_LATER_PARAMETERS: dict[str, Any] = {"n_mixtures": 1, "label_method": "hebbian", "unknown_classes": 0}
+"""Parameters that format 1 began without, and what was done before. A file lacks them where it still is, so that an
+earlier tnesi can read it."""
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
 
 
@@ -93,8 +95,9 @@ def save(
     image_shape : (int, int), optional
         Height and width, where the rows are images.
     training : bool, default=True
-        Whether to keep what `fit_labels`, `transduction_` and `label_distributions_` need of the training rows: their
-        labels and activities, not the rows themselves.
+        Whether to keep what `fit_labels` and the attributes that tell of the training rows (`transduction_`,
+        `label_distributions_`, `label_confidence_` and `label_rivals_`, `unknown_share_`) need of them: their labels
+        and activities, not the rows themselves.
 
     Notes
     -----
@@ -179,7 +182,7 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
     classes = classifier.classes_ if classifier else None
     names = getattr(model, "feature_names_in_", None)
     return Header(
-        format=FORMAT if others else 1,
+        format=_format_of(classifier),
         kind="classifier" if classifier else "mixture",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={"tnesi": tnesi.__version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -192,8 +195,20 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
         class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str,
         recurrent=bool(classifier is not None and classifier._recurrent),
         further_mixtures=[_describe_mixture(mixture) for mixture in others],
+        label_method=classifier.label_method_ if classifier else "hebbian",
+        sharpness=classifier._classes.sharpness if classifier else 1.0,
+        unknown=bool(classifier is not None and classifier._unknown),
         **_describe_mixture(first) | ({} if classifier else {"mixture_parameters": None}),
     )
+
+
+def _format_of(classifier: SimpletronClassifier | None) -> int:
+    if classifier is None:
+        return 1
+    published = classifier.label_method_ == classifier.label_method == "hebbian"
+    if not published or classifier._present is not None:
+        return FORMAT
+    return 2 if len(classifier.mixtures_) > 1 else 1
 
 
 def _describe_mixture(mixture: PoissonMixture) -> dict[str, Any]:
@@ -230,7 +245,7 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
             own["lists"] = mixture._search.lists
         found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, SimpletronClassifier):
-        found["class_weights"] = model.class_weights_
+        found |= {"class_weights": model.class_weights_, "class_sizes": model.class_sizes_}
         if training and model._label is not None:
             found |= {
                 "activity_starts": model.activities_.indptr.astype(np.int64),
@@ -238,6 +253,7 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
                 "activity_values": model.activities_.data,
                 "labels": model._label,
                 "row_weights": model._weight,
+                "present": model._present,
             }
     return {name: np.ascontiguousarray(array) for name, array in found.items() if array is not None}
 
@@ -292,14 +308,15 @@ def _new_models(header: Header) -> tuple[SimpletronClassifier | None, list[Poiss
 
 
 def _new(kind: type[_Kind], parameters: dict[str, Any]) -> _Kind:
-    """A parameter that is not in the file came later: its default is what was done before."""
-    unknown = parameters.keys() - kind().get_params(deep=False).keys() | parameters.keys() & {"callback"}
+    """A parameter that is not in the file came later: it is what was done before, by default its default."""
+    known = kind().get_params(deep=False).keys()
+    unknown = parameters.keys() - known | parameters.keys() & {"callback"}
     if unknown:
         raise ModelFileError(
             f"this tnesi does not know the parameters {', '.join(sorted(unknown)[:5])!r}: if a newer one made the "
             "file, pip install --upgrade tnesi"
         )
-    model = kind(**parameters)
+    model = kind(**{name: value for name, value in _LATER_PARAMETERS.items() if name in known} | parameters)
     model._check_parameters()
     seed = model.random_state
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
@@ -342,6 +359,8 @@ def _restore_classifier(
         starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # as they were: SciPy wants them small
         shape = arrays["labels"].size, arrays["class_weights"].shape[1]
         classifier.activities_ = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
-    classifier._weight, classifier._recurrent = arrays.get("row_weights"), header.recurrent
-    layer = Classes.from_weights(arrays["class_weights"])
-    classifier._keep(layer, arrays.get("labels"), classes_of(header))
+    classifier._weight, classifier._present = arrays.get("row_weights"), arrays.get("present")
+    classifier._recurrent = header.recurrent
+    layer = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
+    method, labels, classes = header.label_method, arrays.get("labels"), classes_of(header)
+    classifier._keep(layer, labels, classes, method, unknown=header.unknown)

@@ -80,7 +80,7 @@ class Evaluation:
     Attributes
     ----------
     classes : list
-        All classes, those that the model does not know last.
+        All classes, those that the model does not know last. If it has a class of the unknown, they are all in that.
     confusion : (K', K) array
         Rows by true class (columns by predicted one).
     """
@@ -117,18 +117,20 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -
     """
     y = np.asarray(data.y, dtype=object)
     known = model.classes_.tolist()
-    code_of = {_key(k): i for i, k in enumerate(known)}
-    given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in known))]
+    named = known[:-1] if model._unknown else known
+    code_of = {_key(k): i for i, k in enumerate(named)}
+    given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in named))]
     if not given:
         raise DataError(f"{data.name} has no labels to compare with")
     if not any(_key(v) in code_of for v in given):
         raise DataError(
-            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({known[0]}, ...): give "
+            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({named[0]}, ...): give "
             "labels of the same kind"
         )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
-    code_of |= {name: len(known) + i for i, name in enumerate(strangers)}
-    missing = len(code_of)
+    code_of |= {name: len(named) if model._unknown else len(named) + i for i, name in enumerate(strangers)}
+    classes = known if model._unknown else [*known, *strangers]
+    missing = len(classes)
     truth = np.array([code_of.get(_key(v), missing) for v in y.tolist()])
     confusion, sure, n = np.zeros((missing + 1, len(known)), int), 0.0, 0
     for block in predict_blocks(model, data.rows, size):
@@ -137,7 +139,7 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -
         sure += float(block.probability[actual < missing].sum())
         n += int((actual < missing).sum())
         if n:
-            yield Evaluation([*known, *strangers], confusion[:missing], sure / n)
+            yield Evaluation(classes, confusion[:missing], sure / n)
 
 
 def _key(label: Any) -> str:

@@ -125,7 +125,7 @@ def tune(
     progress : Progress, optional
         Hears how far it is.
     **parameters : dict
-        Other parameters of SimpletronClassifier.
+        Other parameters of SimpletronClassifier; `label_method` is "hebbian" if not given, the one with a threshold.
 
     Returns
     -------
@@ -145,6 +145,7 @@ def tune(
         if given is not None and len(given) == 0:
             raise ValueError(f"{name} is empty: give at least one value to try")
     progress = progress or Progress()
+    parameters = {"label_method": "hebbian"} | parameters
     codes, _ = encode_labels(y, unlabelled)
     if np.bincount(codes[codes >= 0]).max() < 2:
         raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")

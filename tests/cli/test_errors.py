@@ -30,6 +30,16 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "--norm", "10", "-o", "{}/m.tnesi"), "norm=10 must be larger"),
         (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "distinct rows"),
         (("fit", "digits", "--solver", "adam", "-o", "{}/m.tnesi"), "solver='adam'"),
+        (("fit", "digits", "--label-method", "best", "-o", "{}/m.tnesi"), "--label-method='best': pass one of 'auto'"),
+        (
+            ("fit", "digits", "--label-method", "soft", "--solver", "hebbian", "-o", "{}/m.tnesi"),
+            "--label-method='soft' needs --solver em and --self-labelling: pass these, or --label-method hebbian",
+        ),
+        (
+            ("fit", "digits", "--unknown-classes", "1", "--no-self-labelling", "-o", "{}/m.tnesi"),
+            "--unknown-classes=1: classes without a label are found as clusters, which needs --label-method auto",
+        ),
+        (("fit", "digits", "--mixtures", "2", "--solver", "hebbian", "-o", "{}/m.tnesi"), "--mixtures=2: committees"),
         (("predict", "{}/none.tnesi", "digits", "-o", "{}/p.csv"), "none.tnesi"),
         (("info", "{}"), "{}"),
         (("tune", "digits", "--truncation", "a", "--labels-per-class", "4"), "--truncation a"),

@@ -54,6 +54,71 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
     assert "the first of 3 mixtures" in run("sample", place, "-o", tmp_path / "s.csv").stdout
 
 
+def test_label_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+    place = tmp_path / "m.tnesi"
+    words = ("fit", "digits", "--labels-per-class", 1, "--fields", 100, "-o", place)
+    for method, said in (("cluster", "named by the labels"), ("soft", "spread"), ("hebbian", "the published rule")):
+        assert said in run(*words, "--label-method", method).stdout
+        assert run_json("info", place)["learned"]["label method"] == method
+        shown = run("show", place, "-o", tmp_path / "f.png", "--fields", 9).stdout
+        assert said in shown
+    told = run_json(*words)
+    clf = load(place)
+    assert told["label_method"] == clf.label_method_ == run_json("info", place)["learned"]["label method"]
+    assert told["label_confidence"] == pytest.approx(clf.label_confidence_.tolist())
+    assert told["unknown_share"] == 0
+    assert run_json("show", place, "-o", tmp_path / "f.png")["label_method"] == clf.label_method_
+
+
+def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+    """Two classes with a label each among the same rows."""
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(3), 60)
+    X = rng.poisson(np.kron(np.eye(3), np.full(4, 20.0))[kinds] + 1)
+    y = np.full(180, "")
+    y[[0, 1, 60]] = ["a", "b", "c"]
+    np.savez(tmp_path / "d.npz", X=X, y=y)
+    words = ("fit", tmp_path / "d.npz", "--label-method", "soft", "-o", tmp_path / "m.tnesi")
+    (doubt,) = run_json(*words)["doubtful"]
+    assert {doubt["name"], doubt["rival"]} == {"a", "b"}
+    assert doubt["confidence"] < 0.8
+    assert "may be confused with" in run(*words).stdout
+
+
+def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    X, y = digits
+    names = np.array([*"abcdefg", "", "", ""])
+    np.savez(tmp_path / "d.npz", X=X, y=names[np.where(np.arange(len(y)) < 400, y, 9)])
+    place = tmp_path / "m.tnesi"
+    words = ("fit", tmp_path / "d.npz", "--unknown-classes", 3, "--fields", 150, "-o", place)
+    assert "% of the rows are of unknown classes" in run(*words).stdout
+    told = run_json(*words)
+    assert told["classes"] == [*"abcdefg"]
+    assert told["unknown_share"] == pytest.approx(0.3, abs=0.1)
+    assert told["label_method"] == "cluster"
+    assert run_json("info", place)["unknown"] is True
+    assert "unknown ones are" in run("info", place).stdout
+    said = run("predict", place, tmp_path / "d.npz", "-o", tmp_path / "p.csv").stdout
+    assert "unknown" in said
+    with (tmp_path / "p.csv").open(newline="") as file:
+        found = [row["label"] for row in csv.DictReader(file)]
+    assert found == load(place).predict(X).tolist()
+    np.savez(tmp_path / "t.npz", X=X, y=np.array([*"abcdefghij"])[y])
+    told = run_json("evaluate", place, tmp_path / "t.npz")
+    assert told["error"] == pytest.approx(100 * np.mean(np.array(found) != names[y]))
+    assert told["error"] < 25
+    assert np.shape(told["confusion"]) == (8, 8)
+    run("show", place, "-o", tmp_path / "f.png")
+
+
+def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", digits[0])
+    said = run("fit", tmp_path / "x.npy", "--unknown-classes", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
+    assert "--unknown-classes is for classifiers, and there are no labels" in said
+    np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
+    assert "no labels at all" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", code=1).stderr
+
+
 def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr

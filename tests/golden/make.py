@@ -32,15 +32,24 @@ def models() -> dict[str, Any]:
     many.fit(rng.random((1600, 4)) ** 3)
     many._search.lists = many._search.lists[:, :8].copy()  # type: ignore[union-attr]  # 64 neighbours are 133 kB
     shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
+    published = shared | {"label_method": "hebbian"}
+    some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)
     return {
-        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **shared).fit(X, names, weight),
+        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **published).fit(X, names, weight),
         "v1-recurrent": SimpletronClassifier(
-            40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **shared
+            40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **published
         ).fit(X, few),
         "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
         "v1-neighbours": many,
-        "v2-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **shared).fit(X, few),
+        "v2-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **published).fit(X, few),
+        "v3-soft": SimpletronClassifier(30, truncation=6, label_method="soft", **shared).fit(some, eight),
+        "v3-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
+            X, few
+        ),
+        "v3-unknown": SimpletronClassifier(40, truncation=4, unlabelled="?", unknown_classes=2, **shared).fit(
+            X, np.where(np.isin(y, [3, 7]), "?", names)
+        ),
     }
 
 
@@ -54,10 +63,12 @@ def main() -> None:
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        training = name in ("v1-classifier", "v2-committee")
+        training = name in ("v1-classifier", "v2-committee", "v3-unknown")
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier):
             expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
+            if model._unknown:
+                expected |= {"confidence": model.label_confidence_.tolist(), "unknown": model.unknown_share_}
         else:
             expected |= {"fields": model.predict(rows).tolist(), "scores": model.score_samples(rows).tolist()}
         path.with_suffix(".json").write_text(json.dumps(expected) + "\n", encoding="ascii")

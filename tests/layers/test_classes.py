@@ -81,3 +81,38 @@ def test_weights_that_decay_to_nothing_do_no_harm() -> None:
         assert np.isfinite(layer.r).all()
         assert taught.tolist() == [0, 1, -1]
     np.testing.assert_allclose(layer.weights, [[1, 0, 0], [0, 1, 0]], atol=1e-6)
+
+
+def test_sizes_are_those_of_the_points_that_teach(activities: sparse.csr_array, rng: np.random.Generator) -> None:
+    taught = rng.integers(-1, 3, 60).astype(np.int32)
+    weight = rng.integers(1, 4, 60).astype(np.float32)
+    layer = Classes.average(activities, taught, weight, 3, sized=True)
+    assert layer.sizes is not None
+    expected = np.bincount(taught[taught >= 0], weight[taught >= 0])
+    np.testing.assert_allclose(layer.sizes, expected / expected.sum(), atol=1e-4)
+    nobody = Classes.average(activities, np.full(60, -1, np.int32), None, 3, sized=True)
+    np.testing.assert_allclose(nobody.sizes, 1 / 3)
+
+
+def test_shares_of_the_fields(rng: np.random.Generator) -> None:
+    """A layer that knows its sizes says p(k | c) of a field as it was told; one that does not takes all for equal."""
+    shares, mass = rng.dirichlet(np.ones(3), 8), rng.random(8) + 0.1
+    each_field = sparse.csr_array(np.eye(8, dtype=np.float32))
+    sized, equal = (Classes.from_shares(shares, mass, sized=sized) for sized in (True, False))
+    np.testing.assert_allclose(sized.posterior(each_field), shares, atol=1e-6)
+    np.testing.assert_allclose(sized.sizes, mass @ shares / mass.sum())
+    assert equal.sizes is None
+    np.testing.assert_array_equal(equal.weights, sized.weights)
+    np.testing.assert_allclose(equal.weights.sum(axis=1), 1, rtol=1e-5)
+    corrected = shares / (mass @ shares)
+    np.testing.assert_allclose(equal.posterior(each_field), corrected / corrected.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("sharpness", [1e-2, 0.5, 3.0, 1e4])
+def test_sharpness_is_a_power(activities: sparse.csr_array, rng: np.random.Generator, sharpness: float) -> None:
+    weights = rng.dirichlet(np.ones(8), 3)
+    plain, sharp = (Classes.from_weights(weights, sharpness=s).posterior(activities) for s in (1.0, sharpness))
+    np.testing.assert_array_equal(sharp.argmax(axis=1), plain.argmax(axis=1))
+    log = sharpness * np.log(plain)
+    expected = np.exp(log - log.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(sharp, expected / expected.sum(axis=1, keepdims=True), atol=1e-9)

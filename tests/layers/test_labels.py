@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tnesi.layers.labels import encode_labels
+from tnesi.layers.labels import encode_labels, with_marker
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,29 @@ def test_minus_one_is_a_class_where_it_is_not_the_marker() -> None:
     codes, classes = encode_labels([-1, 1, -1], None)
     assert codes.tolist() == [0, 1, 0]
     assert classes.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("classes", "unlabelled", "last"),
+    [
+        ([3, 5], -1, -1),
+        ([3, 5], None, -1),
+        ([3, 5], "?", -1),
+        ([3, 5], 9, 9),
+        ([0.0, 1.0], float("nan"), -1),
+        (["a", "b"], "?", "?"),
+        (["a", "b"], 0, "0"),
+        (["a", "b"], None, ""),
+    ],
+)
+def test_the_class_of_the_unknown_is_last(classes: list[object], unlabelled: object, last: object) -> None:
+    assert with_marker(np.array(classes), unlabelled).tolist() == [*classes, last]
+
+
+@pytest.mark.parametrize(("classes", "unlabelled"), [([-1, 1], None), ([-1, 1], "?"), (["", "a"], None)])
+def test_the_class_of_the_unknown_is_no_other(classes: list[object], unlabelled: object) -> None:
+    with pytest.raises(ValueError, match="which is one of the classes"):
+        with_marker(np.array(classes), unlabelled)
 
 
 def test_no_labels() -> None:

@@ -60,7 +60,20 @@ def fit(
     truncation: Truncation = "15",
     norm: Norm = "auto",
     shrinkage: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
-    threshold: Annotated[float, typer.Option(help="A row teaches its class when it is ahead by more than this.")] = 0.6,
+    label_method: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="How unlabelled rows get classes. cluster: find clusters, then name them. soft: spread the labels. "
+            "hebbian: the published rule. auto: what suits the data.",
+        ),
+    ] = "auto",
+    unknown_classes: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Classes that have no label at all; their rows are told apart.")
+    ] = 0,
+    threshold: Annotated[
+        float, typer.Option(help="Of hebbian: a row teaches its class when it is ahead by more than this.")
+    ] = 0.6,
     self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
     solver: Solver = "em",
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
@@ -95,17 +108,19 @@ def fit(
         parameters = parameters_of(
             n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
-            self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None,
+            self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None, label_method=label_method,
+            unknown_classes=unknown_classes,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
         y = drawn_labels(found, labels_per_class, seed, unlabelled)
+        n_labels = _count(y)  # an error where there should be some
         progress.tell("looking at the data")
         with told_of_ctrl_c(progress):
             model = _learn(found, y, parameters, progress)
     learned = time.perf_counter() - began
-    _keep(model, found, y, output, seed=seed, training=training_state)
-    result = _describe(out, model, found, y, unlabelled, learned)
+    _keep(model, found, n_labels, output, seed=seed, training=training_state)
+    result = _describe(out, model, found, n_labels, unlabelled, learned)
     if tested is not None and y is not None:
         from tnesi.cli.predict import measure
 
@@ -148,8 +163,9 @@ def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) 
         )
 
     if y is None:
-        if parameters["n_mixtures"] > 1:
-            raise ValueError("--mixtures: a committee is one of a classifier, and there are no labels: give --labels")
+        for name, usual in (("n_mixtures", 1), ("unknown_classes", 0)):
+            if parameters[name] > usual:
+                raise ValueError(f"{name} is for classifiers, and there are no labels: give --labels")
         known = PoissonMixture().get_params()
         mixture = PoissonMixture(**{name: value for name, value in parameters.items() if name in known})
         mixture.set_params(callback=listener).fit(found.X)
@@ -157,14 +173,14 @@ def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) 
     return SimpletronClassifier(callback=listener, **parameters).fit(found.X, y)
 
 
-def _keep(model: Model, found: Data, y: Any, output: Path, *, seed: int, training: bool) -> None:
+def _keep(model: Model, found: Data, n_labels: int, output: Path, *, seed: int, training: bool) -> None:
     from tnesi.model_file import save
 
     provenance = {
         "data": found.name,
         "fingerprint": found.fingerprint,
         "rows": len(found.rows),
-        "labels": _count(y),
+        "labels": n_labels,
         "seed": seed,
         "note": found.note,
         "columns": found.rows.feature_names,
@@ -181,7 +197,7 @@ def _count(y: Any) -> int:
     return int((encode_labels(y, None)[0] >= 0).sum())
 
 
-def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, seconds: float) -> dict[str, Any]:
+def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabelled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
     from tnesi.classifier import SimpletronClassifier
     from tnesi.committee import mean_lower_bound
@@ -192,8 +208,6 @@ def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, s
     seconds_mixtures = sum(each.history_[-1]["seconds"] for each in mixtures if each.history_)
     if len(mixtures) > 1:
         what, took = f"{len(mixtures)} mixtures of {what} or fewer", f"{took}, the mixtures {seconds_mixtures:.1f} s"
-    classes = model.classes_.tolist() if isinstance(model, SimpletronClassifier) else []
-    n_labels = _count(y)
     if found.note:
         out.say(f"{found.note}.")
     out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
@@ -203,15 +217,31 @@ def _describe(out: Output, model: Model, found: Data, y: Any, unlabelled: str, s
     )
     if found.labels is not None and (marked := sum(str(label) == unlabelled for label in found.labels.tolist())):
         out.say(f"{marked:,} rows are marked {unlabelled} and count as unlabelled.")
-    if y is None:
-        out.say("No labels: the fields have no classes.")
+    if isinstance(model, SimpletronClassifier):
+        of_classes = _describe_classes(out, model, n_labels)
     else:
-        names = ", ".join(map(str, classes[:12])) + (", ..." if len(classes) > 12 else "")
-        out.say(f"{len(classes)} classes ({names}) from {n_labels:,} labels.")
+        of_classes = {"classes": []}
+        out.say("No labels: the fields have no classes.")
     return {
         "data": found.name, "rows": len(found.rows), "features": found.rows.n_features, "note": found.note,
         "mixtures": len(mixtures), "fields": sum(each.n_components_ for each in mixtures), "norm": mixture.norm_,
         "truncation": mixture.truncation_, "iterations": model.n_iter_, "free_energy": lower_bound,
-        "converged": all(each.converged_ for each in mixtures), "classes": classes, "labels": n_labels,
+        "converged": all(each.converged_ for each in mixtures), "labels": n_labels, **of_classes,
         "seconds_learning": seconds, "seconds_mixtures": seconds_mixtures,
+    }  # fmt: skip
+
+
+def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -> dict[str, Any]:
+    """Say what the second layer has learned."""
+    from tnesi.report.labels import doubts, second_layer_lines
+
+    classes = model.classes_.tolist()[: len(model.label_confidence_)]
+    names = ", ".join(map(str, classes[:12])) + (", ..." if len(classes) > 12 else "")
+    out.say(f"{len(classes)} classes ({names}) from {n_labels:,} labels.")
+    for line in second_layer_lines(model):
+        out.say(line)
+    return {
+        "classes": classes, "label_method": model.label_method_, "class_sizes": model.class_sizes_,
+        "label_confidence": model.label_confidence_, "doubtful": [doubt._asdict() for doubt in doubts(model)],
+        "unknown_share": model.unknown_share_,
     }  # fmt: skip

@@ -26,7 +26,7 @@ def info(model: Model, as_json: Json = False) -> None:
     out = Output(as_json)
     members = header.members
     features = header.shapes["weights"][1]
-    classes = header.classes or []
+    classes = (header.classes or [])[: -1 if header.unknown else None]
     learned: dict[str, Any] = {
         "mixtures": len(members),
         "fields": sum(member.shapes["weights"][0] for member in members),
@@ -37,11 +37,16 @@ def info(model: Model, as_json: Json = False) -> None:
         "converged": all(member.converged for member in members),
         "free energy": sum(member.lower_bound for member in members) / len(members),
         "can learn other labels": "labels" in header.shapes,
+        "label method": header.label_method if header.classes else None,
     }
     sections: dict[str, dict[str, Any]] = {
         "": {"kind": header.kind, "size": file_size(model), "format": header.format},
         "learned": learned,
-        "classes": {"number": len(classes), "names": ", ".join(map(str, classes[:20])) + "..." * (len(classes) > 20)},
+        "classes": {
+            "number": len(classes),
+            "names": ", ".join(map(str, classes[:20])) + "..." * (len(classes) > 20),
+            "unknown ones are": str(header.classes[-1]) or "empty" if header.classes and header.unknown else None,
+        },
         "from": {key: value for key, value in header.provenance.items() if key != "columns"},
         "made with": {**header.versions, "date": header.created},
         "parameter": header.parameters,
@@ -62,6 +67,7 @@ def info(model: Model, as_json: Json = False) -> None:
         kind=header.kind,
         format=header.format,
         classes=header.classes,
+        unknown=header.unknown,
         image_shape=header.image_shape,
         learned=learned,
         parameters=header.parameters,
@@ -94,6 +100,7 @@ def show(
     from tnesi.classifier import SimpletronClassifier
     from tnesi.model_file import load, read_header
     from tnesi.report.fields import plot_fields
+    from tnesi.report.labels import METHODS
 
     out = Output(as_json)
     with out.progress("drawing"):
@@ -104,7 +111,10 @@ def show(
     n_mixtures = len(found.mixtures_) if isinstance(found, SimpletronClassifier) else 1
     several = f", from the fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
     out.say(f"Written to {output}{several}.")
-    out.finish(output=output, mixtures=n_mixtures)
+    method = found.label_method_ if isinstance(found, SimpletronClassifier) else None
+    if method is not None:
+        out.say(f"The classes beside the fields come from {METHODS[method]}.")
+    out.finish(output=output, mixtures=n_mixtures, label_method=method)
 
 
 @errors_for_people

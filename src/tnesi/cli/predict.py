@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tnesi.prediction import Evaluation, Predicted
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
+_UNKNOWN = "unknown"
+"""What the class of the unknown is called in tables where its rows have an empty label."""
 Part = Annotated[str | None, typer.Option(help="Of a data set with two parts: train or test (the default).")]
 
 
@@ -76,7 +78,7 @@ def predict(
         out.say(
             f"{total:,} rows predicted in {seconds:.1f} s ({total / streaming:,.0f} a second), written to {output}."
         )
-        shares = [[name, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
+        shares = [[name or _UNKNOWN, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
         out.table("", ["class", "rows", "share"], shares)
     out.finish(output=output, rows=sum(counts.values()), counts=counts, seconds=seconds, seconds_predicting=streaming)
 
@@ -200,8 +202,8 @@ def _table(out: Output, result: Evaluation) -> None:
     for k, name in enumerate(result.classes):
         n = int(result.confusion[k].sum())
         wrong = [(int(m), j) for j, m in enumerate(result.confusion[k]) if j != k and m]
-        mixed = ", ".join(f"{result.classes[j]} ({m})" for m, j in sorted(wrong, reverse=True)[:3])
-        rows.append([str(name), f"{n:,}", percent(float(result.errors_by_class[k])) if n else "-", mixed])
+        mixed = ", ".join(f"{str(result.classes[j]) or _UNKNOWN} ({m})" for m, j in sorted(wrong, reverse=True)[:3])
+        rows.append([str(name) or _UNKNOWN, f"{n:,}", percent(float(result.errors_by_class[k])) if n else "-", mixed])
     out.table("", ["class", "rows", "error", "taken for"], rows, text=(0, 3))
 
 

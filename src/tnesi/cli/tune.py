@@ -83,6 +83,7 @@ def tune(
     out.say(f"Highest likelihood at norm {best['norm']:.5g}, without any label: truncation {by_likelihood}.")
     options = {
         "truncation": best["truncation"], "norm": f"{best['norm']:.5g}", "threshold": f"{best['threshold']:g}",
+        "label-method": "hebbian",
         "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
         "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "error" else zero_rows,
         "unlabelled": None if unlabelled == "-1" else unlabelled,

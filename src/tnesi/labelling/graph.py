@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 _WEAKEST_LINK = 1e-3
 """Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
 
+_DENSE, _BLOCK = 0.1, 1000
+
 
 @dataclass(frozen=True)
 class FieldGraph:
@@ -44,7 +46,7 @@ class FieldGraph:
             scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weight.astype(np.float64))) @ scaled)
         mass = np.asarray(activities.T @ (np.ones(activities.shape[0]) if weight is None else weight), dtype=np.float64)
         inverse = sparse.diags_array(_inverse(np.sqrt(mass)))
-        links = sparse.csr_array(inverse @ (scaled.T @ scaled) @ inverse)
+        links = sparse.csr_array(inverse @ _products(scaled) @ inverse)
         links.data[links.data < _WEAKEST_LINK] = 0
         links.eliminate_zeros()
         root = np.sqrt(mass)
@@ -80,7 +82,8 @@ class FieldGraph:
         indptr, indices = links.indptr.astype(np.int64), links.indices.astype(np.int32)
         width = kernels.padded(n_classes)
         source = np.zeros((self.mass.size, width), np.float32)
-        source[:, :n_classes] = clamp * (near.T @ np.eye(n_classes)[label])
+        root_weight = activities.sum(axis=1, dtype=np.float64)[:, None]  # as activities sum to 1
+        source[:, :n_classes] = clamp * (near.T @ (root_weight * np.eye(n_classes)[label]))
         now = np.zeros_like(source)
         now[:, :n_classes] = np.sqrt(self.mass)[:, None] / n_classes
         out, done = now.copy(), 0
@@ -89,6 +92,18 @@ class FieldGraph:
             done = until
             yield np.maximum(out[:, :n_classes] * inverse[:, None], 0)
             now[:] = out
+
+
+def _products(activities: sparse.csr_array) -> sparse.csr_array:
+    """Return S^T S. Without truncation most fields are active at most points, and dense blocks are far faster."""
+    n, n_fields = activities.shape
+    if activities.nnz < _DENSE * n * n_fields:
+        return sparse.csr_array(activities.T @ activities)
+    total = np.zeros((n_fields, n_fields))
+    for start in range(0, n, _BLOCK):
+        block = activities[start : start + _BLOCK].toarray()
+        total += block.T @ block
+    return sparse.csr_array(total)
 
 
 def _inverse(x: Array) -> Array:

@@ -150,7 +150,7 @@ class Labeller:
         the points on which naming clusters agrees with it.
         """
         t = layer.posterior(self.activities)
-        agreed = 0.5
+        agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
             named = self.name(test.all, test.n_classes).posterior(self.activities)
             agreed = float(np.mean(named.argmax(axis=1) == t.argmax(axis=1)))

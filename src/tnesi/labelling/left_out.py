@@ -13,8 +13,8 @@ Array = npt.NDArray[Any]
 _ROUNDS = 3
 _BEFORE = 10
 """What is expected of a method before a label has tested it counts like so many labels of each class."""
-_MANY = 50
-"""Labels per class with which chance must not decide."""
+_SOME, _MANY = 50, 100
+"""Labels per class with which chance must not decide, and from which those who learn from labels are believed."""
 
 
 @dataclass(frozen=True)
@@ -65,5 +65,6 @@ class LeftOut:
         The more labels there are, the surer that has to be: all of them teach the other method more than a part.
         """
         gain = first.sum() - second.sum() + _BEFORE * self.n_classes * (first_trust - second_trust)
-        sure = min(1.0, self.label.size / self.n_classes / _MANY)
+        per_class = self.label.size / self.n_classes
+        sure = min(1.0, per_class / _SOME) * max(1.0, (per_class / _MANY) ** 2)
         return bool(gain > sure * np.sqrt(np.sum(first != second)))

@@ -45,8 +45,10 @@ def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
     return np.asarray(empty | (y == unlabelled), dtype=bool)
 
 
-def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
+def encode_labels(y: Any, unlabelled: Any, *, none_is_fine: bool = False) -> tuple[Array, Array]:
     """Return labels as class numbers (int32, -1 for unlabelled) and the sorted classes.
+
+    There have to be labels of two classes at least, or none at all where that is fine.
 
     Examples
     --------
@@ -56,6 +58,8 @@ def encode_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
     """
     y = _as_array(y)
     labelled = ~_is_unlabelled(y, unlabelled)
+    if none_is_fine and not labelled.any():
+        return np.full(y.shape, -1, np.int32), y[:0]
     if not labelled.any():
         raise ValueError(
             f"y holds no labels at all, only the marker {unlabelled!r}: label at least one row of each class, or use "
@@ -91,8 +95,14 @@ def with_marker(classes: Array, unlabelled: Any) -> Array:
     >>> with_marker(np.array(["cat", "dog"]), -1).tolist()
     ['cat', 'dog', '-1']
     """
-    marker = "" if _missing(unlabelled) else str(unlabelled)
+    marker: Any
     if classes.dtype.kind == "U":
-        return np.append(classes, marker)
-    number = -1 if _missing(unlabelled) or isinstance(unlabelled, str) else unlabelled
-    return np.append(classes, number)
+        marker = "" if _missing(unlabelled) else str(unlabelled)
+    else:
+        marker = -1 if _missing(unlabelled) or isinstance(unlabelled, str) else unlabelled
+    if marker in classes:
+        raise ValueError(
+            f"rows of unknown classes would be predicted as {marker!r}, which is one of the classes: call that class "
+            "otherwise"
+        )
+    return np.append(classes, marker)

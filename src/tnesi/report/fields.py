@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tnesi.classifier import SimpletronClassifier
 from tnesi.mixture import PoissonMixture
 from tnesi.report.figures.canvas import drawing, label
+from tnesi.report.labels import class_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,12 +60,12 @@ def plot_fields(
     if isinstance(model, PoissonMixture):
         order = np.random.default_rng(random_state).permutation(model.n_components_)
         return _Sheet(model.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
-    r = model.class_weights_
+    r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])
     drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
-    classes, few = [label(k, 12) for k in model.classes_], len(r) <= _MOST_COLOURS
+    classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLOURS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
     sheet = _Sheet(_fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
     colours = _colours(len(r)) if few else np.zeros((len(r), 3))

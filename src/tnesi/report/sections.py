@@ -16,6 +16,7 @@ from tnesi.report.figures.comparison import bar_pictures, scatter_pictures
 from tnesi.report.figures.confusion import mean_confusion, plot_confusion, worst_pairs
 from tnesi.report.figures.errors import error_by_labels, error_by_method
 from tnesi.report.figures.likelihood import likelihood_pictures
+from tnesi.report.labels import second_layer_lines
 from tnesi.report.parts import Examples, Gallery, Press, Section, Shown, Table
 from tnesi.report.text import TextTable, text_tables
 
@@ -158,13 +159,13 @@ def weights_sections(folder: RunFolder, press: Press) -> list[Section]:
     for record in folder.records:
         shown, text = _fields(folder.path, record, configuration.get("n_fields", 100), press)
         title = words.title_of(configuration, record["task"])
-        sections.append(Section(title, [Gallery("", [shown])] if shown else [], text))
+        sections.append(Section(title, [Gallery("", [shown], text)] if shown else [], "" if shown else text))
     sections.append(Section("Models", [Table("Models in the run folder", table.columns, table.rows, words=True)]))
     return sections
 
 
 def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown | None, str]:
-    """Return the picture of a saved model, or why there is none."""
+    """Return the picture of a saved model and how its classes were learned, or why there is no picture."""
     file = path / record["model"]
     if file.resolve().parent != path.resolve():
         return None, f"The model {record['model']} is not in the run folder: it is not shown."
@@ -177,5 +178,6 @@ def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown
     n_components = sum(mixture.n_components_ for mixture in mixtures)
     several = f" of {len(mixtures)} mixtures" if len(mixtures) > 1 else ""
     caption = f"{min(n_fields, n_components):,} of {n_components:,} fields{several}."
+    said = " ".join(second_layer_lines(model)) if isinstance(model, SimpletronClassifier) else ""
     alt = f"{caption} Each is a picture with a column of its classes beside it."
-    return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), ""
+    return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), said

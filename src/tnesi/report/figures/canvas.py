@@ -119,7 +119,8 @@ def log_y(axes: Axes, values: Sequence[float]) -> None:
         return
     low, high = low / 1.12, high * 1.12
     axes.set_yscale("log")
-    steps = (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 7) if high / low > 2.5 else np.arange(1, 10, 0.2)
+    wide, coarse, medium, fine = (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7), np.arange(1, 10, 0.5), np.arange(1, 10, 0.2)
+    steps = next(step for ratio, step in ((12, wide), (2.5, coarse), (1.6, medium), (0, fine)) if high / low > ratio)
     ticks = [step * 10.0**e for e in range(-9, 10) for step in steps]
     set_ticks(axes.yaxis, [tick for tick in ticks if low <= tick <= high])
     axes.set_ylim(low, high)

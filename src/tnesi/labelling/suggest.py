@@ -1,0 +1,188 @@
+"""What to label next: typical rows of the parts of the data in which labels are missing or do not decide.
+
+The rows are divided into as many parts as there are labels and questions, without looking at the labels. A question is
+worth about as many rows as could be wrong without its answer: all rows of a part in which there is no label, the
+undecided ones of another part, and the rows of two classes that could have exchanged their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.labelling.labeller import Labeller
+
+Array = npt.NDArray[Any]
+
+MOST_PARTS = 100
+"""More parts take long to find; where more rows are asked for, the parts give several each."""
+_STEPS = 3
+"""Over so many fields in turn a row hears of its part: far enough to leave the borders."""
+_FLAT = 0.1
+"""Activities are raised to this power: all fields of a row count nearly alike."""
+_ALIKE = 1e-6
+"""By this factor a row is left behind that is the same as another one that was chosen."""
+_SURE = 0.99
+"""No question about names that are surer than this."""
+
+
+class Suggestion(NamedTuple):
+    """A row to label next.
+
+    Attributes
+    ----------
+    row : int
+        Its place among the rows given to `fit`.
+    reason : str
+        What its label would tell, for a person.
+    classes : tuple
+        The classes between which it would decide; empty where no label is near.
+    """
+
+    row: int
+    reason: str
+    classes: tuple[Any, ...]
+
+
+class _Question(NamedTuple):
+    """Rows of which a typical one is to be labelled; `about` is how much each of them is concerned (N)."""
+
+    worth: float
+    about: Array
+    reason: str
+    classes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the labels have taught so far.
+
+    Attributes
+    ----------
+    label : (N,) array of int
+        Places in `classes`, -1 for unlabelled.
+    classes : (K,) array
+        None of them, where there is no label.
+    posterior : (N, K) array
+        What is missing from a sum of 1 is the probability of unknown classes.
+    confidence, rivals : (K,) arrays
+        See :func:`tnesi.labelling.naming.confidence`; the rivals are classes.
+    """
+
+    label: Array
+    classes: Array
+    posterior: Array
+    confidence: Array
+    rivals: Array
+
+    @classmethod
+    def nothing(cls, n_rows: int) -> Known:
+        none = np.empty(0)
+        return cls(np.full(n_rows, -1), none, np.empty((n_rows, 0)), none, none)
+
+    @cached_property
+    def doubt(self) -> Array:
+        """The probability that a row's class is not the most probable one."""
+        out: Array = 1 - self.posterior.max(axis=1, initial=0)
+        return out
+
+
+def suggest(labeller: Labeller, known: Known, n: int) -> list[Suggestion]:
+    """Return up to `n` rows to label next, those first whose labels are worth most."""
+    free = known.label < 0
+    weight = np.ones(free.size) if labeller.weight is None else labeller.weight.astype(np.float64)
+    n_parts = max(2, min(int((~free).sum()) + n, free.size, MOST_PARTS))
+    place = labeller.clusters(n_parts).place
+    questions = [*_of_parts(place, n_parts, known, weight), *_of_names(known, weight)]
+    questions = sorted((one for one in questions if one.worth > 0), key=lambda one: -one.worth)[:n]
+    if not questions:
+        return []
+    near = _nearness(labeller.activities)
+    typical = _typical(near, weight, np.stack([one.about for one in questions], axis=1))
+    return list(_choose(questions, typical, near, free, n))
+
+
+def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterator[_Question]:
+    total = weight.sum()
+    reached = np.bincount(place[known.label >= 0], minlength=n_parts) > 0
+    for part in range(n_parts):
+        inside = place == part
+        size = float(weight[inside].sum())
+        if not reached[part]:
+            reason = f"stands for about {_rows(size)} ({100 * size / total:.3g} %) that no label has reached"
+            yield _Question(size, inside.astype(np.float64), reason, ())
+            continue
+        doubt = np.where(inside, known.doubt, 0.0)
+        worth = float(weight @ doubt)
+        rivals = known.classes[np.argsort(-((weight * doubt) @ known.posterior), kind="stable")[:2]].tolist()
+        reason = f"between {rivals[0]} and {rivals[1]}: about {_rows(worth)} nearby are undecided"
+        yield _Question(worth, doubt, reason, tuple(rivals))
+
+
+def _of_names(known: Known, weight: Array) -> Iterator[_Question]:
+    """A class that could have got the rows of another one: a typical row of it tells."""
+    if not known.classes.size:
+        return
+    best = np.where(known.posterior.sum(axis=1) > 0.5, known.posterior.argmax(axis=1), -1)
+    names = known.classes.tolist()
+    for k in np.flatnonzero(known.confidence < _SURE):
+        name, rival, mine = names[k], known.rivals.tolist()[k], best == k
+        both = mine | (best == names.index(rival))
+        worth = float(2 * (1 - known.confidence[k]) * weight[both].sum())  # all of them, if it is one or the other
+        reason = (
+            f"typical of {_rows(weight[mine].sum())} taken for {name}, which could be {rival}: its label settles it"
+        )
+        yield _Question(worth, mine.astype(np.float64), reason, (name, rival))
+
+
+def _nearness(activities: sparse.csr_array) -> sparse.csr_array:
+    """Return how near the rows are to the fields (rows sum to 1).
+
+    Activities as they are would be sharp: an outlier has a field of its own, and would be near to nothing else.
+    """
+    near = sparse.csr_array((activities.data**_FLAT, activities.indices, activities.indptr), shape=activities.shape)
+    return sparse.csr_array(sparse.diags_array(1 / near.sum(axis=1)) @ near)
+
+
+def _typical(near: sparse.csr_array, weight: Array, about: Array) -> Array:
+    """Return how typical each row is of those that questions are about (N x Q): how many of them are around it."""
+    back = sparse.csr_array(near.T @ sparse.diags_array(weight))
+    mass = back.sum(axis=1)[:, None]
+    for _ in range(_STEPS):
+        about = near @ np.divide(back @ about, mass, out=np.zeros((mass.size, about.shape[1])), where=mass > 0)
+    out: Array = near @ (back @ about)
+    return out
+
+
+def _choose(
+    questions: list[_Question], typical: Array, near: sparse.csr_array, free: Array, n: int
+) -> Iterator[Suggestion]:
+    """Yield the most typical row of each question that is far from those before; go round until there are `n`."""
+    length = np.sqrt((near * near).sum(axis=1))
+    apart = free.astype(np.float64)
+    open_questions = list(enumerate(questions))
+    while open_questions:
+        for j, question in list(open_questions):
+            value = np.where(question.about > 0, typical[:, j] * apart, 0)
+            row = int(value.argmax())
+            if value[row] <= 0:
+                open_questions = [one for one in open_questions if one[0] != j]
+                continue
+            yield Suggestion(row, question.reason, question.classes)
+            n -= 1
+            if n == 0:
+                return
+            cosine = (near @ near[[row]].toarray().ravel()) / (length * length[row])
+            apart *= np.maximum(1 - cosine, _ALIKE)
+            apart[row] = 0
+
+
+def _rows(mass: float) -> str:
+    number = max(1, round(mass))
+    return "1 row" if number == 1 else f"{number:,} rows"

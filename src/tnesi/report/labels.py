@@ -1,0 +1,72 @@
+"""What became of the labels, in words: for the command line and the page."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tnesi.classifier import SimpletronClassifier
+
+DOUBTFUL = 0.8
+"""Classes with a lower confidence may have been confused."""
+METHODS = {
+    "hebbian": "the published rule (hebbian)",
+    "cluster": "clusters that were found first and named by the labels (cluster)",
+    "soft": "labels that spread over the fields (soft)",
+    "": "labelled rows only, as it was interrupted",
+}
+_MOST_DOUBTS = 5
+
+
+class Doubt(NamedTuple):
+    """Two classes that may have each other's rows, and the confidence that they have not."""
+
+    name: Any
+    rival: Any
+    confidence: float
+
+
+def doubts(model: SimpletronClassifier) -> list[Doubt]:
+    """Return the pairs of classes that may be confused, the most doubtful first; none where that is not known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> doubts(SimpletronClassifier(100, norm=180, random_state=0).fit(X, y))
+    []
+    """
+    found: dict[frozenset[Any], Doubt] = {}
+    if hasattr(model, "label_confidence_"):
+        names, rivals = model.classes_.tolist(), model.label_rivals_.tolist()
+        for k in np.argsort(model.label_confidence_, kind="stable"):
+            doubt = Doubt(names[k], rivals[k], float(model.label_confidence_[k]))
+            if doubt.confidence < DOUBTFUL:
+                found.setdefault(frozenset(doubt[:2]), doubt)
+    return list(found.values())
+
+
+def class_names(model: SimpletronClassifier) -> list[str]:
+    """Return what the classes are called; the one of unknown classes, which is the last, by that name."""
+    names = [str(name) for name in model.classes_.tolist()]
+    return [*names[:-1], "unknown"] if model._unknown else names
+
+
+def second_layer_lines(model: SimpletronClassifier) -> list[str]:
+    """Say how the second layer was learned, how large the classes are, and what is doubtful."""
+    said = [f"The second layer: {METHODS[model.label_method_]}."]
+    if model.class_sizes_ is not None:
+        names, sizes = class_names(model), 100 * model.class_sizes_
+        low, high = int(sizes.argmin()), int(sizes.argmax())
+        said.append(f"Shares of the classes: {sizes[low]:.1f} % ({names[low]}) to {sizes[high]:.1f} % ({names[high]}).")
+    if model._unknown and hasattr(model, "unknown_share_"):
+        said.append(f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes.")
+    found = doubts(model)
+    said += [
+        f"Class {name} may be confused with {rival} (confidence {sure:.2f}): label one more row of each."
+        for name, rival, sure in found[:_MOST_DOUBTS]
+    ]
+    if len(found) > _MOST_DOUBTS:
+        said.append(f"{len(found) - _MOST_DOUBTS} more pairs of classes may be confused.")
+    return said

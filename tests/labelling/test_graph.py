@@ -1,0 +1,112 @@
+"""Spreading labels over the graph of fields is EM with soft labels, written in another way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tnesi.labelling import graph as graph_module
+from tnesi.labelling.graph import FieldGraph
+
+Array = Any
+
+
+def activities_of(n: int, n_fields: int, seed: int, density: float = 0.4) -> sparse.csr_array:
+    """Return random activities: rows sum to 1, and every field is active somewhere."""
+    rng = np.random.default_rng(seed)
+    s = rng.random((n, n_fields)) * (rng.random((n, n_fields)) < density)
+    s[np.arange(n), np.arange(n) % n_fields] += 0.1
+    return sparse.csr_array((s / s.sum(axis=1, keepdims=True)).astype(np.float32))
+
+
+def spread(s: sparse.csr_array, label: Array, weight: Array | None, clamp: float, steps: list[int]) -> list[Array]:
+    points = np.flatnonzero(label >= 0)
+    near = s[points]
+    if weight is not None:
+        near = sparse.csr_array(sparse.diags_array(np.sqrt(weight[points])) @ near)
+    found = FieldGraph.of(s, weight).spread(near, label[points], 3, clamp=clamp, steps=steps, n_threads=1)
+    return [q.copy() for q in found]
+
+
+def plain(s: Array, label: Array, weight: Array, clamp: float, steps: int) -> Array:
+    """EM: t of a point is the mean of its fields, but for the labels; q of a field is the mean of its points."""
+    given, q = label >= 0, np.full((s.shape[1], 3), 1 / 3)
+    for _ in range(steps):
+        t = s @ q
+        t[given] = clamp * np.eye(3)[label[given]] + (1 - clamp) * t[given]
+        q = (s * weight[:, None]).T @ t / (s.T @ weight)[:, None]
+    return q
+
+
+@pytest.fixture
+def every_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_module, "_WEAKEST_LINK", 0.0)
+
+
+@pytest.mark.parametrize("clamp", [0.04, 0.5, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("density", [0.05, 0.4])
+@pytest.mark.usefixtures("every_link")
+def test_it_is_em_with_soft_labels(clamp: float, weighted: bool, density: float, rng: np.random.Generator) -> None:
+    s = activities_of(60, 12, 0, density)
+    label = np.where(np.arange(60) < 9, np.arange(60) % 3, -1)
+    weight = rng.integers(1, 5, 60).astype(np.float32) if weighted else None
+    for steps, found in zip([1, 4, 30], spread(s, label, weight, clamp, [1, 4, 30]), strict=True):
+        each = np.ones(60) if weight is None else weight.astype(np.float64)
+        expected = plain(s.toarray().astype(np.float64), label, each, clamp, steps)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 1), st.booleans(), st.integers(1, 200))
+def test_shares_sum_to_one(seed: int, clamp: float, weighted: bool, steps: int) -> None:
+    rng = np.random.default_rng(seed)
+    s = activities_of(40, 9, seed)
+    label = rng.integers(-1, 3, 40)
+    label[:3] = range(3)
+    weight = rng.integers(1, 9, 40).astype(np.float32) if weighted else None
+    (q,) = spread(s, label, weight, clamp, [steps])
+    assert (q >= 0).all()
+    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-3)
+
+
+def test_what_weak_links_carry_stays() -> None:
+    """Without its weak links the graph still has sqrt(mass) as its stationary vector: nothing is lost."""
+    rng = np.random.default_rng(0)
+    s = rng.random((300, 20)) ** 60  # one field dominates
+    s = sparse.csr_array((s / s.sum(axis=1, keepdims=True)).astype(np.float32))
+    graph = FieldGraph.of(s, None)
+    assert graph.links.nnz < 400
+    np.testing.assert_allclose(graph.links @ np.sqrt(graph.mass), np.sqrt(graph.mass), rtol=1e-4)
+
+
+@pytest.mark.parametrize("density", [0.05, 0.4])
+def test_weights_are_repetitions(rng: np.random.Generator, density: float) -> None:
+    s, count = activities_of(50, 10, 1, density), rng.integers(1, 4, 50)
+    repeated = sparse.csr_array(s.toarray()[np.repeat(np.arange(50), count)])
+    weighted, many = FieldGraph.of(s, count.astype(np.float32)), FieldGraph.of(repeated, None)
+    np.testing.assert_allclose(weighted.mass, many.mass, rtol=1e-5)
+    np.testing.assert_allclose(weighted.links.toarray(), many.links.toarray(), atol=1e-5)
+    label = np.where(np.arange(50) < 9, np.arange(50) % 3, -1)
+    (a,) = spread(s, label, count.astype(np.float32), 0.3, [50])
+    (b,) = spread(repeated, np.repeat(label, count), None, 0.3, [50])
+    np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_dense_blocks_are_the_sparse_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = activities_of(250, 30, 2)
+    monkeypatch.setattr(graph_module, "_BLOCK", 100)
+    dense = FieldGraph.of(s, None)
+    monkeypatch.setattr(graph_module, "_DENSE", 2)
+    np.testing.assert_allclose(dense.links.toarray(), FieldGraph.of(s, None).links.toarray(), atol=1e-6)
+
+
+def test_a_field_that_no_point_has() -> None:
+    s = sparse.csr_array(np.hstack([activities_of(20, 4, 3).toarray(), np.zeros((20, 1), np.float32)]))
+    (q,) = spread(s, np.where(np.arange(20) < 3, np.arange(20), -1), None, 1.0, [20])
+    assert np.isfinite(q).all()
+    assert not q[4].any()

@@ -1,0 +1,185 @@
+"""The second layer learns from few labels: by the method that suits the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tnesi.labelling.labeller import Labeller
+from tnesi.layers.classes import Classes
+
+Planted = Callable[..., Any]
+
+
+def labeller_of(s: sparse.csr_array, weight: Any = None, seed: int = 0, n_threads: int = 1) -> Labeller:
+    return Labeller(s, [s.shape[1]], weight, seed, n_threads)
+
+
+def error(layer: Classes, s: sparse.csr_array, truth: Any) -> float:
+    return 100 * float(np.mean(layer.posterior(s).argmax(axis=1) != truth))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_that_are_classes_get_names(planted: Planted, some_labels: Planted, seed: int) -> None:
+    s, truth = planted([300] * 5, seed=seed)
+    layer, method = labeller_of(s, seed=seed).learn(some_labels(truth, 1, seed), 5, "auto")
+    assert method == "cluster"
+    assert error(layer, s, truth) < 3
+
+
+@pytest.mark.parametrize("n", [1, 3, 10])
+def test_labels_spread_where_classes_are_long_and_thin(planted: Planted, some_labels: Planted, n: int) -> None:
+    s, truth = planted([300] * 10, ring=True, leak=0.05)
+    label, labeller = some_labels(truth, n), labeller_of(s)
+    layer, method = labeller.learn(label, 10, "auto")
+    assert method == "soft"
+    assert error(layer, s, truth) < 3
+    assert error(labeller.learn(label, 10, "cluster")[0], s, truth) > 2 * error(layer, s, truth)
+
+
+def test_classes_of_several_clusters(planted: Planted, some_labels: Planted) -> None:
+    s, truth = planted([200] * 6)
+    layer, method = labeller_of(s).learn(some_labels(truth % 2, 10), 2, "auto")
+    assert method == "soft"
+    assert error(layer, s, truth % 2) < 3
+
+
+@pytest.mark.parametrize("sizes", [[800, 400, 200, 100, 40], [400, 400, 400, 20], [800, 800, 40, 40]])
+@pytest.mark.parametrize("seed", range(2))
+def test_unequal_classes(planted: Planted, some_labels: Planted, sizes: list[int], seed: int) -> None:
+    s, truth = planted(sizes, seed=seed)
+    layer, _ = labeller_of(s, seed=seed).learn(some_labels(truth, 5, seed), len(sizes), "auto")
+    assert error(layer, s, truth) < 4
+    by_class = [error(layer, s[truth == k], k) for k in range(len(sizes))]
+    assert max(by_class) < 25
+
+
+@pytest.mark.parametrize(("sizes", "unknown"), [([200] * 5, 1), ([200] * 6, 2), ([300, 300, 200, 150, 200], 1)])
+def test_unknown_classes_are_found_and_counted(
+    planted: Planted, some_labels: Planted, sizes: list[int], unknown: int
+) -> None:
+    s, truth = planted(sizes)
+    known = len(sizes) - unknown
+    label = np.where(truth < known, some_labels(truth, 3), -1)
+    layer, method = labeller_of(s).learn(label, known, "auto", unknown)
+    assert (method, layer.n_classes) == ("cluster", known + 1)
+    assert error(layer, s, np.minimum(truth, known)) < 4
+    share = np.mean(layer.posterior(s).argmax(axis=1) == known)
+    assert share == pytest.approx(np.mean(truth >= known), abs=0.02)
+    assert layer.sizes is not None
+    assert layer.sizes[known] == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_wrong_labels(planted: Planted, some_labels: Planted, method: str) -> None:
+    s, truth = planted([300] * 5)
+    label = some_labels(truth, 10)
+    given = np.flatnonzero(label >= 0)
+    label[given[::20]] = (label[given[::20]] + 1) % 5  # a twentieth
+    layer, _ = labeller_of(s).learn(label, 5, method)
+    assert error(layer, s, truth) < 6
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("n", [1, 5])
+def test_weights_are_repetitions(planted: Planted, some_labels: Planted, method: str, n: int) -> None:
+    s, truth = planted([200] * 4)
+    label, count = some_labels(truth, n), np.random.default_rng(0).integers(1, 4, truth.size)
+    again = np.repeat(np.arange(truth.size), count)
+    weighted, used = labeller_of(s, count.astype(np.float32)).learn(label, 4, method)
+    repeated, used_too = labeller_of(s[again]).learn(label[again], 4, method)
+    assert used == used_too
+    assert np.mean(weighted.posterior(s).argmax(axis=1) == repeated.posterior(s).argmax(axis=1)) > 0.98
+    np.testing.assert_allclose(weighted.weights.sum(axis=1), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_a_committee_of_two(planted: Planted, some_labels: Planted, method: str) -> None:
+    one, truth = planted([300] * 5, seed=1)
+    two, _ = planted([300] * 5, per_field=6, seed=2)
+    both = sparse.csr_array(sparse.hstack([one, two]) / 2).astype(np.float32)
+    labeller = Labeller(both, [one.shape[1], two.shape[1]], None, 0)
+    layer, _ = labeller.learn(some_labels(truth, 1), 5, method)
+    assert len(layer) == both.shape[1]
+    np.testing.assert_allclose(layer.weights.sum(axis=1), 1, rtol=1e-4)
+    assert error(layer, both, truth) < 2
+    assert [graph.mass.size for graph in labeller.graphs] == labeller.n_fields
+    assert labeller.mass.sum() == pytest.approx(truth.size, rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["cluster", "soft"])
+def test_names_of_classes_do_not_matter(planted: Planted, some_labels: Planted, method: str) -> None:
+    s, truth = planted([200] * 4, leak=0.2)
+    label, names = some_labels(truth, 4), np.array([2, 0, 3, 1, -1])
+    plain, renamed = (labeller_of(s).learn(given, 4, method)[0] for given in (label, names[label].astype(np.int32)))
+    same = names[plain.posterior(s).argmax(axis=1)] == renamed.posterior(s).argmax(axis=1)
+    assert same.mean() > (0.999 if method == "cluster" else 0.97)  # which labels are left out depends on the names
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_the_same_bits_with_any_number_of_threads(planted: Planted, some_labels: Planted, method: str) -> None:
+    s, truth = planted([300] * 5, ring=True)
+    label = some_labels(truth, 2)
+    one, two = (labeller_of(s, n_threads=n).learn(label, 5, method)[0] for n in (1, 2))
+    np.testing.assert_array_equal(one.r, two.r)
+    assert one.sharpness == two.sharpness
+
+
+def test_other_labels_use_the_same_clusters_and_graphs(planted: Planted, some_labels: Planted) -> None:
+    s, truth = planted([200] * 4)
+    labeller = labeller_of(s)
+    labeller.learn(some_labels(truth, 1, 0), 4, "auto")
+    clusters, graphs = labeller.clusters(4), labeller.graphs
+    again = labeller.learn(some_labels(truth, 1, 1), 4, "auto")[0]
+    assert labeller.clusters(4) is clusters
+    assert labeller.graphs is graphs
+    np.testing.assert_array_equal(again.r, labeller_of(s).learn(some_labels(truth, 1, 1), 4, "auto")[0].r)
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_probabilities_are_as_certain_as_they_should_be(planted: Planted, some_labels: Planted, n: int) -> None:
+    """Classes that overlap much: a quarter of the points has one field of any class."""
+    s, truth = planted([300] * 4, leak=0.6)
+    layer, _ = labeller_of(s).learn(some_labels(truth, n), 4, "soft")
+    t = layer.posterior(s)
+    assert abs(t.max(axis=1).mean() - np.mean(t.argmax(axis=1) == truth)) < 0.1
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("labels", [[0, 1], [0, 0, 0, 1, 1, 1], [0, 1, 1, 1, -1, -1]])
+def test_hardly_any_points(method: str, labels: list[int]) -> None:
+    label = np.array(labels, dtype=np.int32)
+    s = sparse.csr_array(np.eye(label.size, 2, dtype=np.float32) + 0.25 * np.ones((label.size, 2), np.float32))
+    s = sparse.csr_array(s / s.sum(axis=1)[:, None]).astype(np.float32)
+    layer, _ = labeller_of(sparse.csr_array(s)).learn(label, 2, method)
+    t = layer.posterior(sparse.csr_array(s))
+    assert np.isfinite(t).all()
+    np.testing.assert_allclose(t.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_a_single_field(method: str) -> None:
+    s = sparse.csr_array(np.ones((8, 1), np.float32))
+    layer, _ = labeller_of(s).learn(np.array([0, 1, 2, 0, 1, -1, -1, -1], np.int32), 3, method)
+    t = layer.posterior(s)
+    np.testing.assert_allclose(t.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, method: str) -> None:
+    """Nothing else can be said of its class; the other classes do not suffer."""
+    s, truth = planted([200] * 4)
+    lonely = sparse.csr_array((np.ones(1, np.float32), ([0], [s.shape[1]])), shape=(1, s.shape[1] + 1))
+    s = sparse.csr_array(sparse.vstack([sparse.hstack([s, np.zeros((800, 1), np.float32)]), lonely])).astype(np.float32)
+    label = np.append(some_labels(truth, 3), 4).astype(np.int32)
+    layer, _ = labeller_of(s).learn(label, 5, method)
+    t = layer.posterior(s)
+    assert np.isfinite(t).all()
+    np.testing.assert_allclose(t.sum(axis=1), 1)
+    if method != "cluster":  # which has to give the class a cluster that is another's
+        assert error(layer, s[:800], truth) < 3
+        assert t[800].argmax() == 4

@@ -1,0 +1,49 @@
+"""What became of the labels, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi import SimpletronClassifier
+from tnesi.report.labels import Doubt, class_names, doubts, second_layer_lines
+
+
+@pytest.fixture
+def model(digits: Any) -> SimpletronClassifier:
+    X, y = digits
+    few = np.where((np.arange(len(y)) < 200) & (y < 8), y, -1)
+    return SimpletronClassifier(60, norm=180, unknown_classes=2, random_state=0).fit(X, few)
+
+
+def test_doubts_are_pairs(model: SimpletronClassifier) -> None:
+    model.label_confidence_ = np.array([0.9, 0.5, 1.0, 0.3, 0.79, 0.5, 0.3, 0.8])
+    model.label_rivals_ = np.array([1, 5, 0, 6, 3, 1, 3, 0])
+    assert doubts(model) == [Doubt(3, 6, 0.3), Doubt(1, 5, 0.5), Doubt(4, 3, 0.79)]
+    said = second_layer_lines(model)
+    assert "Class 3 may be confused with 6 (confidence 0.30): label one more row of each." in said
+    model.label_confidence_ = np.full(8, 0.1)
+    model.label_rivals_ = np.array([7, 0, 1, 2, 3, 4, 5, 6])
+    assert second_layer_lines(model)[-1] == "3 more pairs of classes may be confused."
+
+
+def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
+    assert class_names(model) == [*"01234567", "unknown"]
+    said = " ".join(second_layer_lines(model))
+    assert "clusters that were found first and named by the labels (cluster)" in said
+    assert f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes." in said
+    assert "Shares of the classes: " in said
+    assert model.class_sizes_ is not None
+    assert f"{100 * model.class_sizes_.max():.1f} %" in said
+
+
+@pytest.mark.parametrize("method", ["hebbian", "soft", ""])
+def test_methods(model: SimpletronClassifier, method: str) -> None:
+    model.label_method_, model.class_sizes_ = method, None
+    assert len(second_layer_lines(model)) >= 2
+    for name in ("label_confidence_", "unknown_share_"):  # as in a file without the training rows
+        delattr(model, name)
+    model._label = None
+    assert len(second_layer_lines(model)) == 1
