@@ -15,8 +15,8 @@ from tnesi.committee import MOST_MIXTURES
 FORMAT = 3
 """Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
 
-Format 2 has committees of mixtures. Format 3 has the label methods and what they learn (sizes of the classes, sharpness,
-a class of the unknown), and knows of rows without weight. A model is written in the lowest format that has all of it.
+Format 2 has committees of mixtures. Format 3 has the label methods with what they learn (sizes of classes, sharpness, a
+class of the unknown), and knows of rows without weight. A model is written in the lowest format that has all of it.
 """
 MOST_BYTES = 2**25
 _DEEPEST = 8

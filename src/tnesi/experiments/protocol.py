@@ -19,7 +19,7 @@ TARGETS = {
     "nist-table": "Table II: NIST SD19 (or EMNIST) digits and letters",
     "nist-weights": "Figure 7: learned fields of digits and letters",
     "label-methods": "not in the paper: ways of learning from the labels, compared on several data sets",
-    "one-label": "not in the paper: MNIST with one label per class, 50 draws for each of three mixtures, and committees",
+    "one-label": "not in the paper: MNIST with one label per class, many draws, and committees",
     "digits-table": "not in the paper: the table for scikit-learn's 8 x 8 digits, in seconds",
 }
 
