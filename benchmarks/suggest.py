@@ -101,7 +101,7 @@ def plot(results: Results) -> Any:
                 axes.fill_between(SHOWN, errors.min(axis=0), errors.max(axis=0), color=colour, alpha=0.12, linewidth=0)
             log_x(axes, SHOWN)
             log_y(axes, everything)
-            axes.set_title(name, color=INK)
+            axes.set_title(f"{name}, {len(seeds)} mixtures", color=INK)
             axes.set_xlabel("labels asked for")
         panels[0].set_ylabel("test error (%)")
         panels[0].legend(frameon=False, labelcolor=INK)
@@ -137,6 +137,7 @@ def main() -> None:
                 write(results, options.output)
                 for way, errors in done[str(seed)].items():
                     print(name, seed, way, np.round(errors, 2), flush=True)
+    write(results, options.output)
     print(table(results))
 
 

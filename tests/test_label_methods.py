@@ -81,6 +81,24 @@ def test_new_labels_are_learned_like_the_first(
         np.testing.assert_array_equal(again.predict_proba(X), fitted[method].predict_proba(X))
 
 
+@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+def test_what_needs_no_labels_does_not_depend_on_the_labels_before(data: Data, method: str) -> None:
+    X, y, few = data
+    one, other = (fast(label_method=method).fit(X, y) for _ in range(2))
+    one.set_params(random_state=1).fit_labels(few_labels(y, 3, np.random.default_rng(3)))
+    for clf in (one, other):
+        clf.set_params(random_state=2).fit_labels(few)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_new_labels_without_a_seed(data: Data, random_state: Any) -> None:
+    X, _, few = data
+    clf = fast(random_state=random_state, label_method="cluster").fit(X, few)
+    before = clf.predict_proba(X)
+    np.testing.assert_array_equal(clf.fit_labels(few).predict_proba(X), before)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_pickle_and_clone(fitted: dict[str, SimpletronClassifier], data: Data, method: str) -> None:
     X, y, _ = data

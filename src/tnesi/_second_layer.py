@@ -72,7 +72,7 @@ class SecondLayer(BaseEstimator):
         if label.size != n:
             raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
         seed = int(check_random_state(self.random_state).randint(2**31))
-        trouble = self._learn_labels(new_top_layer(self, label, classes.size, self._weight, seed), classes, seed)
+        trouble = self._learn_labels(new_top_layer(self, label, classes.size, self._weight, seed), classes)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
@@ -126,13 +126,12 @@ class SecondLayer(BaseEstimator):
             n_known = self.classes_.size - self._unknown
             t, classes = self.label_distributions_[:, :n_known], self.classes_[:n_known]
             known = Known(label, classes, t, self.label_confidence_, self.label_rivals_)
-        seed = int(check_random_state(self.random_state).randint(2**31))
         with single_threaded_blas():
-            found = suggest(self._labeller_of(seed), known, n)
+            found = suggest(self._known_labeller(), known, n)
         number = np.arange(label.size) if self._present is None else np.flatnonzero(self._present)
         return [suggestion._replace(row=int(number[suggestion.row])) for suggestion in found]
 
-    def _learn_labels(self, top: TopLayer, classes: Array, seed: int) -> str | None:
+    def _learn_labels(self, top: TopLayer, classes: Array) -> str | None:
         """Learn the second layer of a feed-forward network on the stored activities; return what to warn of."""
         method: str = self.label_method
         published = self.solver == "hebbian" or not self.self_labelling or (top.label >= 0).all()
@@ -144,7 +143,7 @@ class SecondLayer(BaseEstimator):
             self._keep(top.classes, top.label, classes, "hebbian")
             return interrupted(top)
         names = with_marker(classes, self.unlabelled) if self.unknown_classes else classes
-        labeller = self._labeller_of(seed)
+        labeller = self._known_labeller()
         try:
             with single_threaded_blas():
                 layer, method = labeller.learn(top.label, classes.size, method, self.unknown_classes)
@@ -157,9 +156,10 @@ class SecondLayer(BaseEstimator):
         self._keep(layer, top.label, names, method, unknown=bool(self.unknown_classes))
         return None
 
-    def _labeller_of(self, seed: int) -> Labeller:
+    def _known_labeller(self) -> Labeller:
+        """Return what is known without labels. Its seed is that of the first layer: no label set decides on it."""
         if self._labeller is None:
-            sizes = [mixture.n_components_ for mixture in self.mixtures_]
+            sizes, seed = [mixture.n_components_ for mixture in self.mixtures_], self.mixtures_[0].random_state or 0
             self._labeller = Labeller(self.activities_, sizes, self._weight, seed)
         self._labeller.n_threads = resolve_threads(self.n_threads)
         return self._labeller

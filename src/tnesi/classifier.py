@@ -233,7 +233,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
                 top.learn(self.activities_)
             self._keep(top.classes, top.label, rows.classes, "hebbian")
             return committee.trouble or interrupted(top)
-        trouble = self._learn_labels(top, rows.classes, seed)
+        trouble = self._learn_labels(top, rows.classes)
         return committee.trouble or trouble
 
     @property
