@@ -59,13 +59,34 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
 void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, std::size_t c, std::size_t g,
                  std::int32_t* lists, int n_threads);
 
-// M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights. With a prior, each field has seen
-// prior_rows rows of 1 + prior before. IN activities, weight (N or null), old_w (C x D), prior (D or null).
-// OUT w, log_w, log_w_sum (C), mass (C, without the prior's).
+// What every field has seen before it sees any point: so many rows of 1 + above (D), or nothing (null).
+struct Prior {
+    const float* above;
+    double rows;
+};
+
+// Powers of two of which the sums and masses of a part of the rows become multiples (0: they stay as they are), so that
+// the sum over all parts is exact: it depends neither on their order nor on how many were added where.
+struct Units {
+    double sums, mass;
+};
+
+// M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
+// IN activities, weight (N or null), old_w (C x D).  OUT w, log_w, log_w_sum (C), mass (C, without the prior's).
 template <typename T>
 void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
-            const float* old_w, const float* prior, double prior_rows, float* w, float* log_w, float* log_w_sum,
-            double* mass, std::size_t c, std::size_t d_padded, int n_threads);
+            Units units, const float* old_w, Prior prior, float* w, float* log_w, float* log_w_sum, double* mass,
+            std::size_t c, std::size_t d_padded, int n_threads);
+
+// The same in two parts, for rows that come in several: first sums of s_nc scale_n x_n (C x D) and of s_nc (C).
+// IN/OUT sums, mass.
+template <typename T>
+void add_statistics(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
+                    std::size_t c_prime, Units units, double* sums, double* mass, std::size_t c, int n_threads);
+
+// Then the weights.  IN sums, mass, old_w.  OUT w, log_w, log_w_sum.
+void finish_m_step(const double* sums, const double* mass, const float* old_w, Prior prior, float* w, float* log_w,
+                   float* log_w_sum, std::size_t c, std::size_t d, std::size_t d_padded, int n_threads);
 
 // Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch, at most to their mean.
 // IN/OUT w, log_w, log_w_sum, w_sum (C, sum_d W_cd).

@@ -133,22 +133,52 @@ void require_fields(std::size_t d, const Matrix<float>& w, const Matrix<float>& 
     require(log_w.shape(0) == w.shape(0) && log_w_sum.shape(0) == w.shape(0), "log_w and log_w_sum for each field");
 }
 
+tnesi::Prior prior_of(const std::optional<Vector<const float>>& prior, double prior_rows, std::size_t d) {
+    require(!prior || (prior->shape(0) == d && prior_rows >= 0), "a prior for each feature");
+    return {prior ? prior->data() : nullptr, prior_rows};
+}
+
 template <typename T>
 void m_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
-            Matrix<const float> s, Matrix<const float> old_w, std::optional<Vector<const float>> prior,
+            Matrix<const float> s, double unit, double mass_unit, Matrix<const float> old_w, OptionalWeight prior,
             double prior_rows, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum, Vector<double> mass,
             int n_threads) {
     const auto rows = rows_of<T>(x, scale);
     require_fields(rows.d, w, log_w, log_w_sum);
-    require(!prior || (prior->shape(0) == rows.d && prior_rows >= 0), "a prior for each feature");
+    const tnesi::Prior before = prior_of(prior, prior_rows, rows.d);
     require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
     require(old_w.shape(0) == w.shape(0) && old_w.shape(1) == rows.d, "old_w like w");
     require(mass.shape(0) == w.shape(0), "mass for each field");
     const float* weights = weight_of(weight, rows.n);
     nb::gil_scoped_release release;
-    tnesi::m_step(rows, ids.data(), s.data(), weights, ids.shape(1), old_w.data(), prior ? prior->data() : nullptr,
-                  prior_rows, w.data(), log_w.data(), log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1),
-                  n_threads);
+    tnesi::m_step(rows, ids.data(), s.data(), weights, ids.shape(1), {unit, mass_unit}, old_w.data(), before, w.data(),
+                  log_w.data(), log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1), n_threads);
+}
+
+template <typename T>
+void add_statistics(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+                    Matrix<const float> s, double unit, double mass_unit, Matrix<double> sums, Vector<double> mass,
+                    int n_threads) {
+    const auto rows = rows_of<T>(x, scale);
+    require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
+    require(sums.shape(1) == rows.d && sums.shape(0) == mass.shape(0), "sums are fields x features");
+    const float* weights = weight_of(weight, rows.n);
+    nb::gil_scoped_release release;
+    tnesi::add_statistics(rows, ids.data(), s.data(), weights, ids.shape(1), {unit, mass_unit}, sums.data(),
+                          mass.data(), mass.shape(0), n_threads);
+}
+
+void finish_m_step(Matrix<const double> sums, Vector<const double> mass, Matrix<const float> old_w,
+                   OptionalWeight prior, double prior_rows, Matrix<float> w, Matrix<float> log_w,
+                   Vector<float> log_w_sum, int n_threads) {
+    const std::size_t c = sums.shape(0), d = sums.shape(1);
+    require_fields(d, w, log_w, log_w_sum);
+    require(w.shape(0) == c && mass.shape(0) == c, "sums and mass for each field");
+    require(old_w.shape(0) == c && old_w.shape(1) == d, "old_w like w");
+    const tnesi::Prior before = prior_of(prior, prior_rows, d);
+    nb::gil_scoped_release release;
+    tnesi::finish_m_step(sums.data(), mass.data(), old_w.data(), before, w.data(), log_w.data(), log_w_sum.data(), c, d,
+                         log_w.shape(1), n_threads);
 }
 
 template <typename T>
@@ -224,9 +254,12 @@ void def_for_type(nb::module_& m) {
           arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
           arg("n_threads"));
     m.def("m_step", &m_step<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
-          arg("ids").noconvert(), arg("s").noconvert(), arg("old_w").noconvert(), arg("prior").noconvert().none(),
-          arg("prior_rows"), arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(),
-          arg("mass").noconvert(), arg("n_threads"));
+          arg("ids").noconvert(), arg("s").noconvert(), arg("unit"), arg("mass_unit"), arg("old_w").noconvert(),
+          arg("prior").noconvert().none(), arg("prior_rows"), arg("w").noconvert(), arg("log_w").noconvert(),
+          arg("log_w_sum").noconvert(), arg("mass").noconvert(), arg("n_threads"));
+    m.def("add_statistics", &add_statistics<T>, arg("x").noconvert(), arg("scale").noconvert(),
+          arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("unit"), arg("mass_unit"),
+          arg("sums").noconvert(), arg("mass").noconvert(), arg("n_threads"));
     m.def("hebbian_step", &hebbian_step<T>, arg("x").noconvert(), arg("scale").noconvert(),
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
@@ -248,6 +281,9 @@ NB_MODULE(_native, m) {
           arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
           arg("n_threads"));
     m.def("build_lists", &build_lists, arg("ids").noconvert(), arg("lists").noconvert(), arg("n_threads"));
+    m.def("finish_m_step", &finish_m_step, arg("sums").noconvert(), arg("mass").noconvert(), arg("old_w").noconvert(),
+          arg("prior").noconvert().none(), arg("prior_rows"), arg("w").noconvert(), arg("log_w").noconvert(),
+          arg("log_w_sum").noconvert(), arg("n_threads"));
     m.def("learn_classes", &learn_classes, arg("indptr").noconvert(), arg("indices").noconvert(),
           arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
           arg("order").noconvert(), arg("batch"), arg("rate"), arg("threshold"), arg("self_label"),

@@ -5,20 +5,65 @@ using namespace tnesi;
 
 namespace {
 
+constexpr Units kUnits{0x1p-30, 0x1p-34};
+
+// Rows that come in two parts, whichever comes first, give the bits that these parts give in the other order, and those
+// of the whole if there is only one.
+void check_parts(const Shape& shape, std::size_t seed) {
+    const Problem p(shape, seed);
+    const std::size_t half = p.n / 2;
+    const Prior prior{nullptr, 0.0};
+    struct Result {
+        Floats w, log_w, log_w_sum;
+        bool operator==(const Result& o) const { return w == o.w && log_w == o.log_w && log_w_sum == o.log_w_sum; }
+    };
+    const auto result = [&](std::initializer_list<std::pair<std::size_t, std::size_t>> parts) {
+        Result r{Floats(p.w.size()), Floats(p.c * p.d_padded, 0.0f), Floats(p.c)};
+        Doubles sums(p.c * p.d, 0.0), mass(p.c, 0.0);
+        p.with_rows([&](auto rows) {
+            const auto add = [&](int n_threads) {
+                for (auto [begin, end] : parts) {
+                    auto part = rows;
+                    part.x += begin * p.d, part.scale += begin, part.n = end - begin;
+                    add_statistics(part, p.ids.data() + begin * p.c_prime, p.s.data() + begin * p.c_prime,
+                                   p.weights() ? p.weights() + begin : nullptr, p.c_prime, kUnits, sums.data(),
+                                   mass.data(), p.c, n_threads);
+                }
+            };
+            with_threads(add, sums, mass);
+        });
+        const auto finish = [&](int n_threads) {
+            finish_m_step(sums.data(), mass.data(), p.w.data(), prior, r.w.data(), r.log_w.data(), r.log_w_sum.data(),
+                          p.c, p.d, p.d_padded, n_threads);
+        };
+        with_threads(finish, r.w, r.log_w, r.log_w_sum);
+        return r;
+    };
+    expect(result({{0, half}, {half, p.n}}) == result({{half, p.n}, {0, half}}), "the order of the parts");
+    Result whole{Floats(p.w.size()), Floats(p.c * p.d_padded, 0.0f), Floats(p.c)};
+    Doubles mass(p.c, -7.0);
+    p.with_rows([&](auto rows) {
+        m_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, kUnits, p.w.data(), prior, whole.w.data(),
+               whole.log_w.data(), whole.log_w_sum.data(), mass.data(), p.c, p.d_padded, 2);
+    });
+    expect(result({{0, p.n}}) == whole, "one part");
+}
+
 template <bool kHebbian>
 void check_step(const Shape& shape, std::size_t seed) {
     const Problem p(shape, seed);
     const float rate = !kHebbian ? INFINITY : seed % 3 == 0 ? 3.0f : 0.6f / static_cast<float>(p.n + 1);
     Floats w = kHebbian ? p.w : Floats(p.w.size(), NAN), log_w(p.c * p.d_padded, 0.0f), log_w_sum(p.c), w_sum(p.c);
     const double prior_rows = kHebbian || seed % 2 == 0 ? 0.0 : 1.5;
+    const Floats above(p.d, 0.75f);
+    const Prior prior{prior_rows > 0 ? above.data() : nullptr, prior_rows};
     Doubles mass(p.c, -7.0), sum(p.c * p.d, 0.75 * prior_rows), want_mass(p.c, prior_rows);
     p.with_rows([&](auto rows) {
         const auto step = [&](int n_threads) {
             kHebbian ? hebbian_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, rate, w.data(),
                                     log_w.data(), log_w_sum.data(), w_sum.data(), p.c, p.d_padded, n_threads)
-                     : m_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, p.w.data(),
-                              prior_rows > 0 ? Floats(p.d, 0.75f).data() : nullptr, prior_rows, w.data(), log_w.data(),
-                              log_w_sum.data(), mass.data(), p.c, p.d_padded, n_threads);
+                     : m_step(rows, p.ids.data(), p.s.data(), p.weights(), p.c_prime, kUnits, p.w.data(), prior,
+                              w.data(), log_w.data(), log_w_sum.data(), mass.data(), p.c, p.d_padded, n_threads);
         };
         with_threads(step, w, log_w, log_w_sum, w_sum, mass);
     });
@@ -147,6 +192,7 @@ void check_spread(const Shape& shape, std::size_t seed) {
 
 int main() {
     return run_all({{"m_step", check_step<false>},
+                    {"m_step_parts", check_parts},
                     {"hebbian_step", check_step<true>},
                     {"classes", check_classes},
                     {"spread", check_spread}});

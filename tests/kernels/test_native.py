@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,10 @@ if not kernels.NATIVE:
     pytest.skip("TNESI_KERNELS=reference: nothing to compare", allow_module_level=True)
 
 from tnesi.kernels import _native  # type: ignore[attr-defined]
+
+
+UNITS = (2.0**-30, 2.0**-34)
+"""Of which sums and masses are multiples."""
 
 
 @pytest.fixture(params=_native.instruction_sets(), autouse=True)
@@ -145,11 +151,44 @@ def test_m_step(p: SimpleNamespace, prior_rows: float) -> None:
     prior = p.x.mean(axis=0).astype(np.float32) if prior_rows else None
     for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
         out = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32), np.empty(len(p.w)))
-        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, p.w, prior, prior_rows, *out, threads)
+        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, *UNITS, p.w, prior, prior_rows, *out, threads)
         results.append(out)
     for one, three, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)
         np.testing.assert_allclose(one, expected, rtol=2e-5, atol=2e-5)
+
+
+@given(problems(), st.lists(st.integers(0, 40), max_size=4), st.randoms(use_true_random=False))
+def test_statistics_of_parts(p: SimpleNamespace, cuts: list[int], shuffler: random.Random) -> None:
+    """Parts of the rows can be added in any order, one after the other or by themselves first; one part is the whole."""
+    ends = sorted({min(cut, len(p.x)) for cut in cuts} | {0, len(p.x)})
+    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+
+    def statistics(kernel: Any, parts: list[slice], threads: int) -> tuple[Any, Any]:
+        sums, mass = np.zeros(p.w.shape), np.zeros(len(p.w))
+        for at in parts:
+            weight = None if p.weight is None else p.weight[at]
+            kernel.add_statistics(p.x[at], p.scale[at], weight, p.ids[at], p.s[at], *UNITS, sums, mass, threads)
+        return sums, mass
+
+    def finished(sums: Any, mass: Any) -> tuple[Any, ...]:
+        out = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32))
+        _native.finish_m_step(sums, mass, p.w, None, 0.0, *out, 2)
+        return out
+
+    in_order = statistics(_native, parts, 1)
+    shuffled = shuffler.sample(parts, len(parts))
+    alone = [statistics(_native, [part], 2) for part in shuffled]
+    for other in (statistics(_native, shuffled, 3), [sum(one) for one in zip(*alone, strict=True)]):
+        np.testing.assert_array_equal(in_order[0], other[0])
+        np.testing.assert_array_equal(in_order[1], other[1])
+    for one, expected in zip(in_order, statistics(reference, parts, 1), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=2e-5, atol=2e-5)
+    whole = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32))
+    mass = np.empty(len(p.w))
+    _native.m_step(p.x, p.scale, p.weight, p.ids, p.s, *UNITS, p.w, None, 0.0, *whole, mass, 1)
+    for one, expected in zip(finished(*statistics(_native, [slice(None)], 1)), whole, strict=True):
+        np.testing.assert_array_equal(one, expected)
 
 
 @given(problems(), st.floats(0.001, 0.5))

@@ -40,7 +40,9 @@ FORCED: bool = bool(os.environ.get("TNESI_KERNELS"))
 BLOCK = 16
 """Rows of log W and of R are padded with zeros to a multiple of this."""
 
+add_statistics = _backend.add_statistics
 build_lists = _backend.build_lists
+finish_m_step = _backend.finish_m_step
 hebbian_step = _backend.hebbian_step
 learn_classes = _backend.learn_classes
 log_factorials = _backend.log_factorials
@@ -55,7 +57,9 @@ __all__ = [
     "BLOCK",
     "FORCED",
     "NATIVE",
+    "add_statistics",
     "build_lists",
+    "finish_m_step",
     "hebbian_step",
     "learn_classes",
     "log_factorials",

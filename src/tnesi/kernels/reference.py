@@ -118,12 +118,64 @@ def _sums(x: Array, scale: Array, weight: Array | None, ids: Array, s: Array, n_
     return sums, mass
 
 
+def _rounded(values: Array, unit: float) -> Array:
+    """Multiples of `unit`, a power of two: sums of them are exact, in any order."""
+    out: Array = np.rint(values / unit) * unit if unit > 0 else values
+    return out
+
+
+def add_statistics(
+    x: Array,
+    scale: Array,
+    weight: Array | None,
+    ids: Array,
+    s: Array,
+    unit: float,
+    mass_unit: float,
+    sums: Array,
+    mass: Array,
+    n_threads: int,
+) -> None:
+    """Add sum_n s_nc scale_n x_n (C x D) and sum_n s_nc (C) of some points, as multiples of the units."""
+    own_sums, own_mass = _sums(x, scale, weight, ids, s, len(mass))
+    sums += _rounded(own_sums, unit)
+    mass += _rounded(own_mass, mass_unit)
+
+
+def finish_m_step(
+    sums: Array,
+    mass: Array,
+    old_w: Array,
+    prior: Array | None,
+    prior_rows: float,
+    w: Array,
+    log_w: Array,
+    log_w_sum: Array,
+    n_threads: int,
+) -> None:
+    """W_c = 1 + sums_c / mass_c; a field without mass keeps its weights.
+
+    With a prior, each field has seen `prior_rows` rows of 1 + prior before.
+    """
+    sums, total = sums.copy(), mass.copy()
+    if prior is not None:
+        sums += prior_rows * prior
+        total += prior_rows
+    alive = total > 0
+    w[alive] = sums[alive] / total[alive, None] + 1
+    w[~alive] = old_w[~alive]
+    log_w[:, : w.shape[1]] = np.log(w)
+    log_w_sum[:] = log_w.sum(axis=1, dtype=np.float64)
+
+
 def m_step(
     x: Array,
     scale: Array,
     weight: Array | None,
     ids: Array,
     s: Array,
+    unit: float,
+    mass_unit: float,
     old_w: Array,
     prior: Array | None,
     prior_rows: float,
@@ -133,20 +185,11 @@ def m_step(
     mass: Array,
     n_threads: int,
 ) -> None:
-    """W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
-
-    With a prior, each field has seen `prior_rows` rows of 1 + prior before.
-    """
-    sums, mass[:] = _sums(x, scale, weight, ids, s, w.shape[0])
-    total = mass.copy()
-    if prior is not None:
-        sums += prior_rows * prior
-        total += prior_rows
-    alive = total > 0
-    w[alive] = sums[alive] / total[alive, None] + 1
-    w[~alive] = old_w[~alive]
-    log_w[:, : w.shape[1]] = np.log(w)
-    log_w_sum[:] = log_w.sum(axis=1, dtype=np.float64)
+    """W_c = sum_n s_nc y_n / sum_n s_nc: both parts at once."""
+    sums = np.zeros(w.shape)
+    mass[:] = 0
+    add_statistics(x, scale, weight, ids, s, unit, mass_unit, sums, mass, n_threads)
+    finish_m_step(sums, mass, old_w, prior, prior_rows, w, log_w, log_w_sum, n_threads)
 
 
 def hebbian_step(

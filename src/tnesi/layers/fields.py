@@ -148,6 +148,8 @@ class Fields:
             weight,
             activities.ids,
             activities.s,
+            0.0,
+            0.0,
             self.w,
             shrinkage.above if shrinkage else None,
             shrinkage.rows if shrinkage else 0.0,
