@@ -24,7 +24,6 @@ if not kernels.NATIVE:
 
 from tnesi.kernels import _native  # type: ignore[attr-defined]
 
-
 UNITS = (2.0**-30, 2.0**-34)
 """Of which sums and masses are multiples."""
 
@@ -160,7 +159,7 @@ def test_m_step(p: SimpleNamespace, prior_rows: float) -> None:
 
 @given(problems(), st.lists(st.integers(0, 40), max_size=4), st.randoms(use_true_random=False))
 def test_statistics_of_parts(p: SimpleNamespace, cuts: list[int], shuffler: random.Random) -> None:
-    """Parts of the rows can be added in any order, one after the other or by themselves first; one part is the whole."""
+    """Parts of the rows can be added in any order, or by themselves first; one part is the whole."""
     ends = sorted({min(cut, len(p.x)) for cut in cuts} | {0, len(p.x)})
     parts = [slice(*pair) for pair in itertools.pairwise(ends)]
 
