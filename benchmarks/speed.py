@@ -13,6 +13,7 @@ from report import Row, best_of
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.engine.em import run_em
+from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.threads import resolve_threads
 from tnesi.kernels.blas import single_threaded_blas
@@ -36,8 +37,9 @@ def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighbourSearch, Activi
     """A mixture after two iterations."""
     search = NeighbourSearch(TRUNCATION, THREADS)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, THREADS), None)[:n_fields]))
-    fields, activities = run_em(rows, None, fields, search, Monitor(tol=0), max_iter=2, n_threads=THREADS)
-    return fields, search, activities
+    engine = LocalEngine.of(rows, None, THREADS)
+    fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=2)
+    return fields, search, engine.activities
 
 
 def iteration(options: argparse.Namespace) -> list[Row]:
@@ -49,8 +51,8 @@ def iteration(options: argparse.Namespace) -> list[Row]:
         exact_e = best_of(3, lambda: exact.start(fields, rows))
     spare, _ = fields.m_step(rows, None, activities, THREADS)
     m_step = best_of(5, lambda: fields.m_step(rows, None, activities, THREADS, spare))
-    near = search.remember(activities, C)
-    lists = best_of(5, lambda: search.remember(activities, C))
+    lists = best_of(5, lambda: search.remember(activities.ids, C))
+    near: Any = search.lists
     search_time = best_of(5, lambda: look(fields, rows, None, activities.best, near, activities.copy(), THREADS))
     exact_time, time_without_lists = exact_e + m_step, search_time + m_step
     return [
@@ -91,7 +93,7 @@ def energy(options: argparse.Namespace) -> list[Row]:
         monitor = Monitor(tol=0)
         fields = search.arrange(start) if isinstance(search, NeighbourSearch) else start
         with single_threaded_blas():
-            run_em(rows, None, fields, search, monitor, max_iter=options.iterations, n_threads=THREADS)
+            run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=options.iterations)
         ends.append(monitor.history[-1]["free_energy"])
     note = f"neighbourhood {ends[0]:.4f}, exact {ends[1]:.4f} after {options.iterations} iterations"
     return [Row("free energy: exact EM minus neighbourhood EM", ends[1] - ends[0], "nats", 0.015, note=note)]
@@ -104,7 +106,7 @@ def growth(options: argparse.Namespace) -> list[Row]:
     for n_fields in (2_500, 10_000, 40_000):
         search, monitor = NeighbourSearch(TRUNCATION, THREADS), Monitor(tol=0)
         fields = search.arrange(start_from_rows(rows, None, chosen[:n_fields]))
-        run_em(rows, None, fields, search, monitor, max_iter=10, n_threads=THREADS)
+        run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=10)
         # three iterations each: one of them makes the lists anew
         at = [record["seconds"] for record in monitor.history]
         seconds[n_fields] = min(later - earlier for earlier, later in zip(at, at[3:], strict=False)) / 3

@@ -9,48 +9,37 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from tnesi._parameters import check_rows, check_weights, present_rows
+from tnesi._given_rows import GivenRows
 from tnesi.layers.labels import encode_labels
 
 Array = npt.NDArray[Any]
 
 
 class TrainingRows(NamedTuple):
-    """Rows of positive weight.
+    """Rows of positive weight with their labels.
 
     Attributes
     ----------
+    given : GivenRows
     label : (N,) array of int32
         Places in `classes`, -1 for unlabelled.
     classes : (K,) array
         There are none if no row has a label.
-    present : array of bool or None
-        Which of the rows given these are; None: all.
     """
 
-    X: Array
+    given: GivenRows
     label: Array
     classes: Array
-    weight: Array | None
-    present: Array | None
 
     @classmethod
     def of(cls, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
-        X = check_rows(estimator, X, reset=True)
+        given = GivenRows.of(estimator, X, sample_weight)
         check_consistent_length(X, y)
         label, classes = encode_labels(y, estimator.unlabelled, none_is_fine=not estimator.recurrent)
-        given = check_weights(sample_weight, X)
-        X, weight, number = present_rows(X, given)
-        present = None if given is None or number is None else given > 0
-        if present is not None:
-            label, classes = present_labels(label, classes, present)
-        return cls(X, label, classes, weight, present)
-
-    @property
-    def number(self) -> Array | None:
-        """What the user calls the rows; None: all are here."""
-        return None if self.present is None else np.flatnonzero(self.present)
+        if given.present is not None:
+            label, classes = present_labels(label, classes, given.present)
+        return cls(given, label, classes)
 
 
 def present_labels(label: Array, classes: Array, present: Array) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Literal, Self
 
@@ -71,6 +72,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     callback : callable or None, default=None
         Called with a record after each iteration of the first layer; a true answer stops it. Records of a committee
         say which of its mixtures they are of (``mixture``, from 1, and ``mixtures``), and the answer stops that one.
+    engine, scheduler, checkpoint, resume :
+        Where the first layer learns, and how it survives an interruption: see :class:`PoissonMixture`.
 
     Attributes
     ----------
@@ -160,6 +163,10 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         n_threads: int | None = None,
         verbose: int = 0,
         callback: Listener | None = None,
+        engine: Literal["local", "dask"] = "local",
+        scheduler: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> None:
         self.n_components = n_components
         self.truncation = truncation
@@ -185,6 +192,10 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.n_threads = n_threads
         self.verbose = verbose
         self.callback = callback
+        self.engine = engine
+        self.scheduler = scheduler
+        self.checkpoint = checkpoint
+        self.resume = resume
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn both layers.
@@ -218,13 +229,13 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         """Learn both layers; return what to warn of."""
         random = check_random_state(self.random_state)
         seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
-        top = new_top_layer(self, rows.label, rows.classes.size, rows.weight, top_seed)
+        top = new_top_layer(self, rows.label, rows.classes.size, rows.given.weight, top_seed)
         learns_along = (self.solver == "hebbian" or self.recurrent) and rows.classes.size > 0
         committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)
         self.mixtures_, self.activities_ = committee.mixtures, committee.activities
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
-        self._weight, self._recurrent, self._labeller = rows.weight, self.recurrent, None
-        self._present = rows.present
+        self._weight, self._present = rows.given.weight, rows.given.present
+        self._recurrent, self._labeller = self.recurrent, None
         if not rows.classes.size:
             self._keep_none(rows.label, rows.classes)
             return committee.trouble

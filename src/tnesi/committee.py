@@ -38,6 +38,10 @@ _PARAMETERS = (
     "n_threads",
     "verbose",
     "callback",
+    "engine",
+    "scheduler",
+    "checkpoint",
+    "resume",
 )
 
 
@@ -112,7 +116,7 @@ def _learn(
     mixture.n_features_in_ = settings.n_features_in_
     if hasattr(settings, "feature_names_in_"):
         mixture.feature_names_in_ = settings.feature_names_in_
-    activities, monitor = mixture._learn(rows.X, rows.weight, rows.number, top, place)
+    activities, monitor = mixture._learn(rows.given, top, place)
     return activities.to_csr(mixture.n_components_), monitor
 
 

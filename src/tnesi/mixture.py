@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,25 +16,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import (
-    check_choice,
-    check_integer,
-    check_real,
-    check_rows,
-    check_weights,
-    present_rows,
-    unchanged_on_failure,
-)
+from tnesi._given_rows import GivenRows
+from tnesi._parameters import check_choice, check_integer, check_real, check_rows, unchanged_on_failure
 from tnesi.engine.em import FreeEnergy, Search, log_sum_of_joints, run_em
 from tnesi.engine.hebbian import run_hebbian
+from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
 from tnesi.engine.norm import auto_norm
+from tnesi.engine.survey import Survey
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Prior, Shrinkage, draw_distinct, start_from_rows, start_hebbian
-from tnesi.layers.input import Rows, ZeroRows, normalise, row_hashes, usable_rows
+from tnesi.layers.fields import Fields, Prior, Shrinkage, draw_distinct, start_around, start_hebbian
+from tnesi.layers.input import Rows, ZeroRows, check_norm, normalise
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
 
@@ -95,6 +91,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Print a line per iteration.
     callback : callable or None, default=None
         Called with the newest record of `history_` after each iteration; a true answer stops the fit.
+    engine : {"local", "dask"}, default="local"
+        Where the passes over the data run: in this process, or on the workers of a Dask cluster, with the same result.
+    scheduler : distributed.Client, str or None, default=None
+        The cluster for ``engine="dask"``: a client, or the address of a scheduler; None is the client in use, or else
+        a cluster on this machine for the time of the fit.
+    checkpoint : str, path or None, default=None
+        A folder in which `fit` keeps its state after each iteration, so that it can be resumed.
+    resume : bool, default=False
+        Whether `fit` goes on from what is in `checkpoint`; the result is that of an undisturbed one.
 
     Attributes
     ----------
@@ -157,6 +162,10 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         n_threads: int | None = None,
         verbose: int = 0,
         callback: Listener | None = None,
+        engine: Literal["local", "dask"] = "local",
+        scheduler: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> None:
         self.n_components = n_components
         self.truncation = truncation
@@ -173,6 +182,10 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.n_threads = n_threads
         self.verbose = verbose
         self.callback = callback
+        self.engine = engine
+        self.scheduler = scheduler
+        self.checkpoint = checkpoint
+        self.resume = resume
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the fields.
@@ -193,79 +206,92 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         """
         self._check_parameters()
         with unchanged_on_failure(self):
-            X = check_rows(self, X, reset=True)
-            X, weight, number = present_rows(X, check_weights(sample_weight, X))
-            _, monitor = self._learn(X, weight, number)
+            _, monitor = self._learn(GivenRows.of(self, X, sample_weight))
         if trouble := self._trouble(monitor):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
     def _learn(
-        self,
-        X: Array,
-        weight: Array | None,
-        number: Array | None,
-        top: TopLayer | None = None,
-        place: Record | None = None,
+        self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None
     ) -> tuple[Activities, Monitor]:
-        """Learn from checked rows (`number`: what the user calls them), with a second layer, in a committee."""
+        """Learn from checked rows, with a second layer, in a committee."""
         n_threads = resolve_threads(self.n_threads)
         random = check_random_state(self.random_state)
-        X, _ = usable_rows(X, self.zero_rows, number)
+        engine = given.engine(self, n_threads)
         monitor = Monitor(float(self.tol), self._listener(), place or {})
         with single_threaded_blas():
-            drawn = draw_distinct(row_hashes(X, int(random.randint(2**31)), n_threads), weight)
-            self.n_components_ = self._count_fields(X, weight, drawn.size)
+            survey = engine.survey(int(random.randint(2**31)))
+            drawn = draw_distinct(survey.hashes, given.weight)
+            self.n_components_ = self._count_fields(given, drawn.size)
             self.truncation_ = min(self.truncation or self.n_components_, self.n_components_)
-            self.norm_ = self._choose_norm(X, weight, drawn, n_threads)
-            rows = normalise(X, self.norm_)
+            self.norm_ = self._choose_norm(engine, survey, drawn, n_threads)
+            check_norm(self.norm_, engine.n_features)
+            engine.normalise(self.norm_)
             search = self._new_search(n_threads)
             if top:
                 top.begin(self.n_components_)
-            if self.solver == "em":
-                fields = start_from_rows(rows, weight, drawn[: self.n_components_])
-                if isinstance(search, NeighbourSearch):
-                    fields = search.arrange(fields)
-                fields, activities = run_em(
-                    rows,
-                    weight,
-                    fields,
-                    search,
-                    monitor,
-                    max_iter=self.max_iter,
-                    n_threads=n_threads,
-                    top=top,
-                    shrinkage=Shrinkage.towards_mean(rows, weight, self.shrinkage),
-                )
-            else:
-                rng = np.random.default_rng(random.randint(2**31))
-                fields, activities = run_hebbian(
-                    rows,
-                    weight,
-                    start_hebbian(rows, weight, self.n_components_, rng),
-                    ExactSearch(self.truncation_, n_threads) if isinstance(search, NeighbourSearch) else search,
-                    monitor,
-                    learning_rate=self.learning_rate,
-                    batch_size=self.batch_size,
-                    max_iter=self.max_iter,
-                    rng=rng,
-                    n_threads=n_threads,
-                    top=top,
-                )
+            learn = self._learn_em if self.solver == "em" else self._learn_hebbian
+            fields = learn(engine, survey, drawn[: self.n_components_], search, monitor, top, random)
             fields.take_logarithms()
             if isinstance(search, NeighbourSearch):
-                search.settle(fields, rows, activities)
+                search.settle(fields, engine.sample(len(fields)), engine.sample_constant(len(fields)))
         self._search, self._fields, self.weights_ = search, fields, fields.w
         self.history_ = monitor.history
         self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
         self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
         self.converged_ = monitor.converged
-        return activities, monitor
+        return engine.activities, monitor
 
-    def _choose_norm(self, X: Array, weight: Array | None, drawn: Array, n_threads: int) -> float:
+    def _learn_em(
+        self,
+        engine: LocalEngine,
+        survey: Survey,
+        chosen: Array,
+        search: Search,
+        monitor: Monitor,
+        top: TopLayer | None,
+        random: np.random.RandomState,
+    ) -> Fields:
+        above = survey.mean_above(self.norm_)
+        fields = start_around(1 + above, normalise(engine.take(chosen), self.norm_, self.zero_rows))
+        if isinstance(search, NeighbourSearch):
+            fields = search.arrange(fields)
+        shrinkage = Shrinkage.towards(above, self.shrinkage)
+        return run_em(engine, fields, search, monitor, max_iter=self.max_iter, top=top, shrinkage=shrinkage)
+
+    def _learn_hebbian(
+        self,
+        engine: LocalEngine,
+        survey: Survey,
+        chosen: Array,
+        search: Search,
+        monitor: Monitor,
+        top: TopLayer | None,
+        random: np.random.RandomState,
+    ) -> Fields:
+        rng = np.random.default_rng(random.randint(2**31))
+        part = engine.part
+        rows, weight = part.rows(), part.weight
+        fields, part.activities = run_hebbian(
+            rows,
+            weight,
+            start_hebbian(rows, weight, self.n_components_, rng),
+            ExactSearch(self.truncation_, part.n_threads) if isinstance(search, NeighbourSearch) else search,
+            monitor,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            rng=rng,
+            n_threads=part.n_threads,
+            top=top,
+        )
+        part.constant = rows.log_factorials(part.n_threads)
+        return fields
+
+    def _choose_norm(self, engine: LocalEngine, survey: Survey, drawn: Array, n_threads: int) -> float:
         if self.norm != "auto":
             return float(self.norm)
-        norm = auto_norm(X, weight, drawn, self.n_components_, n_threads)
+        norm = auto_norm(engine.take, survey, drawn, self.n_components_, n_threads)
         if self.verbose:
             print(f"norm = {norm:.1f}, chosen from the data", flush=True)
         return norm
@@ -327,7 +353,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         rows = normalise(X, self.norm_, settings.zero_rows)
         search = replace(self._search, n_threads=resolve_threads(settings.n_threads))
         with nullcontext() if isinstance(search, NeighbourSearch) else single_threaded_blas():
-            return rows, search.locate(self._fields, rows, prior)
+            return rows, search.find(self._fields, rows, prior)
 
     def _new_search(self, n_threads: int) -> Search:
         if self.truncation is None and self.n_components_ > ALL_BELOW:
@@ -347,9 +373,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         return both
 
-    def _count_fields(self, X: Array, weight: Array | None, n_distinct: int) -> int:
+    def _count_fields(self, given: GivenRows, n_distinct: int) -> int:
         if self.n_components == "auto":
-            n_rows = len(X) if weight is None else max(float(weight.sum(dtype=np.float64)), len(X))
+            n_rows = max(given.total, given.n_rows)
             return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
         if self.n_components > n_distinct:
             raise ValueError(
@@ -375,6 +401,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             check_integer("n_threads", self.n_threads, 1, ", or None for all processors", most=MOST_THREADS)
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r}: pass a function, or None")
+        check_choice("engine", self.engine, ("local", "dask"))
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume=True: pass the folder that has the state as checkpoint")
         check_choice("solver", self.solver, ("em", "hebbian"))
         check_choice("search", self.search, ("neighbours", "exact"))
         check_choice("zero_rows", self.zero_rows, ("error", "uniform"))

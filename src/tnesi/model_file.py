@@ -68,6 +68,8 @@ Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier
 _Kind = TypeVar("_Kind", PoissonMixture, SimpletronClassifier)
 
+_NOT_STORED = {"callback", "engine", "scheduler", "checkpoint", "resume"}
+"""Parameters that have to do with where and how a model learns, not with what."""
 _LATER_PARAMETERS: dict[str, Any] = {"n_mixtures": 1, "label_method": "hebbian", "unknown_classes": 0}
 """Parameters that format 1 began without, and what was done before. A file lacks them where it still is, so that an
 earlier tnesi can read it."""
@@ -102,7 +104,8 @@ def save(
     Notes
     -----
     Everything that the model computes is the same after loading, to the last bit. `callback` is not stored, nor is
-    a generator given as `random_state` (a seed is).
+    a generator given as `random_state` (a seed is), nor where the model was learned (`engine`, `scheduler`,
+    `checkpoint` and `resume`).
 
     Examples
     --------
@@ -231,7 +234,8 @@ def _is_seed(random_state: Any) -> bool:
 
 def _parameters_of(model: Model) -> dict[str, Any]:
     parameters: dict[str, Any] = model.get_params(deep=False)
-    del parameters["callback"]
+    for name in _NOT_STORED:
+        del parameters[name]
     if not _is_seed(parameters["random_state"]):
         parameters["random_state"] = None
     return {name: value for name, value in parameters.items() if (name, value) not in _LATER_PARAMETERS.items()}
@@ -310,7 +314,7 @@ def _new_models(header: Header) -> tuple[SimpletronClassifier | None, list[Poiss
 def _new(kind: type[_Kind], parameters: dict[str, Any]) -> _Kind:
     """A parameter that is not in the file came later: it is what was done before, by default its default."""
     known = kind().get_params(deep=False).keys()
-    unknown = parameters.keys() - known | parameters.keys() & {"callback"}
+    unknown = parameters.keys() - known | parameters.keys() & _NOT_STORED
     if unknown:
         raise ModelFileError(
             f"this tnesi does not know the parameters {', '.join(sorted(unknown)[:5])!r}: if a newer one made the "

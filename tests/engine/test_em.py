@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tnesi.engine.em import run_em
+from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
@@ -32,7 +33,7 @@ def test_free_energy_never_falls_under_exact_em(seed: int, n: int, d: int, data:
     weight = data.draw(st.sampled_from([None, np.random.default_rng(seed).uniform(0.1, 5, n).astype(np.float32)]))
     search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(1)]))
     monitor = Monitor(tol=0)
-    run_em(rows, weight, fields, search, monitor, max_iter=12, n_threads=1)
+    run_em(LocalEngine.of(rows, weight, 1), fields, search, monitor, max_iter=12)
     assert (np.diff(energies(monitor)) > -2e-4).all()
 
 
@@ -48,7 +49,7 @@ def test_free_energy_plus_log_prior_never_falls(
     assert shrinkage is not None
     monitor, log_prior = Monitor(tol=0), []
     run_em(
-        rows, weight, fields, search, monitor, max_iter=10, n_threads=1, shrinkage=shrinkage,
+        LocalEngine.of(rows, weight, 1), fields, search, monitor, max_iter=10, shrinkage=shrinkage,
         observe=lambda fields: log_prior.append(shrinkage.log_density(fields)),
     )  # fmt: skip
     total = n if weight is None else weight.sum()
@@ -62,7 +63,7 @@ def test_free_energy_never_falls_under_neighbourhood_em(seed: int, truncation: i
     rows, fields = problem(seed, 900, 12, 600)
     search = NeighbourSearch(truncation, 1, n_neighbours=g)
     monitor = Monitor(tol=0)
-    run_em(rows, None, search.arrange(fields), search, monitor, max_iter=8, n_threads=1)
+    run_em(LocalEngine.of(rows, None, 1), search.arrange(fields), search, monitor, max_iter=8)
     assert (np.diff(energies(monitor)) > -2e-4).all()
 
 
@@ -71,7 +72,7 @@ def test_neighbourhood_em_ends_where_exact_em_ends() -> None:
     ends = []
     for search in (ExactSearch(10, 2), NeighbourSearch(10, 2)):
         monitor = Monitor(tol=0)
-        run_em(rows, None, fields, search, monitor, max_iter=15, n_threads=2)
+        run_em(LocalEngine.of(rows, None, 2), fields, search, monitor, max_iter=15)
         ends.append(monitor.history[-1]["free_energy"])
     assert ends[1] == pytest.approx(ends[0], abs=0.05)
 
@@ -80,14 +81,15 @@ def test_fields_and_activities_fit_each_other() -> None:
     rows, fields = problem(1, 200, 20, 20)
     for search in (ExactSearch(5, 1), FullSearch(1)):
         for tol in (0, 1e-2):
-            learned, activities = run_em(rows, None, fields, search, Monitor(tol=tol), max_iter=40, n_threads=1)
+            engine = LocalEngine.of(rows, None, 1)
+            learned = run_em(engine, fields, search, Monitor(tol=tol), max_iter=40)
             again = search.start(learned, rows)
-            np.testing.assert_allclose(activities.log_sum, again.log_sum, atol=1e-3)
+            np.testing.assert_allclose(engine.activities.log_sum, again.log_sum, atol=1e-3)
 
 
 def test_converged_fields_sum_to_norm() -> None:
     rows, fields = problem(1, 200, 20, 20)
-    learned, _ = run_em(rows, None, fields, ExactSearch(5, 1), Monitor(tol=0), max_iter=10, n_threads=1)
+    learned = run_em(LocalEngine.of(rows, None, 1), fields, ExactSearch(5, 1), Monitor(tol=0), max_iter=10)
     np.testing.assert_allclose(learned.w.sum(axis=1), rows.norm, rtol=1e-5)
     np.testing.assert_allclose(learned.w_sum, rows.norm, rtol=1e-5)
 
@@ -96,9 +98,9 @@ def test_a_listener_can_stop() -> None:
     rows, fields = problem(1, 200, 20, 20)
     for search in (ExactSearch(5, 1), FullSearch(1)):
         monitor = Monitor(tol=0, listener=lambda record: record["iteration"] == 3)
-        run_em(rows, None, fields, search, monitor, max_iter=50, n_threads=1)
+        run_em(LocalEngine.of(rows, None, 1), fields, search, monitor, max_iter=50)
         assert [record["iteration"] for record in monitor.history] == [0, 1, 2, 3]
         assert not monitor.converged
         at_once = Monitor(tol=0, listener=lambda record: True)
-        run_em(rows, None, fields, search, at_once, max_iter=50, n_threads=1)
+        run_em(LocalEngine.of(rows, None, 1), fields, search, at_once, max_iter=50)
         assert len(at_once.history) == 1

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tnesi.data import Data
+from tnesi.engine.local import LocalEngine
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
@@ -28,13 +31,20 @@ def fields(rows: Rows) -> Fields:
     return start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 1), None)[:700])
 
 
+def begun(search: Any, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+    """The activities of points of which nothing was known."""
+    engine = LocalEngine.of(rows, None, 2)
+    engine.begin(fields, search, prior)
+    return engine.activities
+
+
 def shared(a: Activities, b: Activities) -> float:
     return float(np.mean([len(np.intersect1d(x, y)) / len(x) for x, y in zip(a.ids, b.ids, strict=True)]))
 
 
 def test_new_points_find_nearly_what_exact_search_finds(rows: Rows, fields: Fields) -> None:
     exact = ExactSearch(10, 2).start(fields, rows)
-    found = NeighbourSearch(10, 2).start(fields, rows)
+    found = begun(NeighbourSearch(10, 2), fields, rows)
     assert shared(found, exact) > 0.9
     assert np.mean(found.best == exact.best) > 0.97
     assert (found.log_sum <= exact.log_sum + 1e-3).all()
@@ -42,16 +52,17 @@ def test_new_points_find_nearly_what_exact_search_finds(rows: Rows, fields: Fiel
 
 def test_updates_never_make_a_point_worse(rows: Rows, fields: Fields) -> None:
     search = NeighbourSearch(8, 2)
-    before = search.start(fields, rows)
+    before = begun(search, fields, rows)
     for _ in range(3):
-        after = search.update(fields, rows, before)
+        after = before.copy()
+        search.improve(fields, rows, None, after)
         assert (after.log_sum >= before.log_sum - 1e-4).all()
         before = after
 
 
 def test_few_fields_are_searched_exactly(rows: Rows, fields: Fields) -> None:
     few = fields.take(np.arange(100))
-    exact, found = ExactSearch(7, 1).start(few, rows), NeighbourSearch(7, 1).start(few, rows)
+    exact, found = ExactSearch(7, 1).start(few, rows), begun(NeighbourSearch(7, 1), few, rows)
     np.testing.assert_allclose(found.log_sum, exact.log_sum, rtol=1e-5, atol=1e-4)
     assert shared(found, exact) > 0.999
 
@@ -65,8 +76,8 @@ def test_arranging_only_changes_the_order(rows: Rows, fields: Fields) -> None:
     search = NeighbourSearch(8, 1)
     arranged = search.arrange(fields)
     np.testing.assert_array_equal(np.unique(arranged.w, axis=0), np.unique(fields.w, axis=0))
-    plain = NeighbourSearch(8, 1).start(fields, rows)
-    np.testing.assert_allclose(search.start(arranged, rows).log_sum.mean(), plain.log_sum.mean(), rtol=1e-4)
+    plain = begun(NeighbourSearch(8, 1), fields, rows)
+    np.testing.assert_allclose(begun(search, arranged, rows).log_sum.mean(), plain.log_sum.mean(), rtol=1e-4)
 
 
 def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random.Generator) -> None:
@@ -76,7 +87,7 @@ def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random
     prior = Prior(table, row)
     expected = ExactSearch(60, 1).start(few, rows, prior)
     for search in (NeighbourSearch(60, 1), FullSearch(1)):
-        np.testing.assert_allclose(search.start(few, rows, prior).log_sum, expected.log_sum, rtol=1e-4)
+        np.testing.assert_allclose(search.find(few, rows, prior).log_sum, expected.log_sum, rtol=1e-4)
     everything = few.inputs(rows, 1) * rows.scale[:, None] + few.log_w_sum + table[row]
     np.testing.assert_array_equal(expected.best, everything.argmax(axis=1))
 
@@ -103,6 +114,6 @@ def test_on_images_the_start_is_nearly_exact(mnist: Data) -> None:
     rows = normalise(mnist.X[:20_000], 900)
     search = NeighbourSearch(15, 2)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 2), None)[:3000]))
-    exact, found = ExactSearch(15, 2).start(fields, rows), search.start(fields, rows)
+    exact, found = ExactSearch(15, 2).start(fields, rows), begun(search, fields, rows)
     assert np.mean(found.best == exact.best) > 0.97
     assert exact.log_sum.mean() - found.log_sum.mean() < 0.05

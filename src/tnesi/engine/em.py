@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.engine.interrupt import complete_iterations
 from tnesi.engine.monitor import Monitor
+from tnesi.engine.part import Part, Summary
 from tnesi.engine.top import TopLayer
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Shrinkage
+from tnesi.layers.fields import Fields, Prior, Shrinkage
 from tnesi.layers.input import Rows
 from tnesi.search.exact import ExactSearch, FullSearch, full_step
 from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
 Search = ExactSearch | NeighbourSearch | FullSearch
+
+
+class Engine(Protocol):
+    """All training rows, wherever they are, and passes over them; see :class:`tnesi.engine.local.LocalEngine`."""
+
+    n_rows: int
+    total: float
+    part: Part
+
+    @property
+    def norm(self) -> float: ...
+    @property
+    def activities(self) -> Activities: ...
+    def begin(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
+    def step(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
+    def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields: ...
 
 
 @dataclass
@@ -52,84 +70,93 @@ def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Ar
 
 
 def run_em(
-    rows: Rows,
-    weight: Array | None,
+    engine: Engine,
     fields: Fields,
     search: Search,
     monitor: Monitor,
     *,
     max_iter: int,
-    n_threads: int,
     top: TopLayer | None = None,
     shrinkage: Shrinkage | None = None,
     observe: Callable[[Fields], None] | None = None,
-) -> tuple[Fields, Activities]:
-    """Learn until the monitor says stop; Ctrl-C ends it with the last complete iteration.
+) -> Fields:
+    """Learn until the monitor says stop; Ctrl-C ends it with the iteration at hand.
 
     `top` is the second layer of a recurrent network, which learns along. `observe` sees the fields after each
     iteration has been recorded.
 
     Returns
     -------
-    fields, activities : of the last complete iteration, fitting each other
+    fields : of the last complete iteration; those of ``engine.activities``
     """
-    energy = FreeEnergy.of(rows, weight, -np.log(top.n_classes if top else len(fields)), n_threads)
+    constant = -float(np.log(top.n_classes if top else len(fields))) - engine.norm
 
-    total = float(len(rows) if weight is None else weight.sum(dtype=np.float64))
-
-    def record(fields: Fields, log_sum: Array, best: Array) -> bool:
-        log_prior = shrinkage.log_density(fields) / total if shrinkage else 0.0
-        stop = monitor.record(energy.mean(log_sum), best, search.name, log_prior)
+    def record(fields: Fields, summary: Summary) -> bool:
+        log_prior = shrinkage.log_density(fields) / engine.total if shrinkage else 0.0
+        energy = float(summary.energy.sum()) / engine.total + constant
+        stop = monitor.record(energy, summary.changed / engine.n_rows, search.name, log_prior)
         if observe:
             observe(fields)
         return stop
 
     if isinstance(search, FullSearch):
-        return _run_full(rows, weight, fields, search, monitor, record, max_iter, top, shrinkage)
-    activities = search.start(fields, rows, top.prior() if top else None)
-    if record(fields, activities.log_sum, activities.best):
-        return fields, activities
+        return _run_full(engine.part, fields, search, monitor, record, max_iter, top, shrinkage)
+    if record(fields, engine.begin(fields, search, top.prior() if top else None)):
+        return fields
     spare, given = None, fields
     try:
-        for _ in range(max_iter):
-            new, _ = fields.m_step(rows, weight, activities, n_threads, spare, shrinkage)
-            if top:
-                top.learn_along(activities)
-            found = search.update(new, rows, activities, top.prior() if top else None)
-            spare = None if fields is given else fields
-            fields, activities = new, found
-            if record(fields, activities.log_sum, activities.best):
+        for complete in complete_iterations(max_iter):
+            with complete:
+                new = engine.m_step(fields, shrinkage, spare)
+                if top:
+                    top.learn_along(engine.activities)
+                summary = engine.step(new, search, top.prior() if top else None)
+                spare = None if fields is given else fields
+                fields = new
+                stop = record(fields, summary)
+            if stop:
                 break
     except KeyboardInterrupt:
         monitor.interrupted = True
-    return fields, activities
+    return fields
 
 
 def _run_full(
-    rows: Rows,
-    weight: Array | None,
+    part: Part,
     fields: Fields,
     search: FullSearch,
     monitor: Monitor,
-    record: Callable[[Fields, Array, Array], bool],
+    record: Callable[[Fields, Summary], bool],
     max_iter: int,
     top: TopLayer | None,
     shrinkage: Shrinkage | None,
-) -> tuple[Fields, Activities]:
-    """The same without truncation, where all but negligible activities are only held at the end."""
-    prior = top.prior() if top else None
+) -> Fields:
+    """The same without truncation, where all but negligible activities are only held at the end. Rows are in memory."""
+    rows, weight = part.rows(), part.weight
+    prior, before = top.prior() if top else None, None
+    part.constant = rows.log_factorials(search.n_threads)
+
+    def summary(log_sum: Array, best: Array) -> Summary:
+        nonlocal before
+        each = log_sum.astype(np.float64) - part.constant
+        changed = len(best) if before is None else int(np.count_nonzero(best != before))
+        before = best
+        return Summary(np.array([np.sum(each if weight is None else weight * each)]), changed)
+
     try:
         for _ in range(max_iter):
             new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads, shrinkage)
-            if record(fields, log_sum, best):
-                return fields, search.start(fields, rows, prior)
+            if record(fields, summary(log_sum, best)):
+                part.activities = search.find(fields, rows, prior)
+                return fields
             if top:
-                top.learn_along(search.start(fields, rows, prior))
+                top.learn_along(search.find(fields, rows, prior))
                 prior = top.prior()
             fields = new
     except KeyboardInterrupt:
         monitor.interrupted = True
-        return fields, search.start(fields, rows, prior)
-    activities = search.start(fields, rows, prior)
-    record(fields, activities.log_sum, activities.best)
-    return fields, activities
+        part.activities = search.find(fields, rows, prior)
+        return fields
+    part.activities = search.find(fields, rows, prior)
+    record(fields, summary(part.activities.log_sum, part.activities.best))
+    return fields

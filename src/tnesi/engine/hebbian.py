@@ -42,6 +42,7 @@ def run_hebbian(
     rate = learning_rate * len(fields) / total
     n_prior = top.n_classes if top and top.recurrent else len(fields)
     energy = FreeEnergy.of(rows, weight, -np.log(n_prior), n_threads)
+    before = None
     try:
         for _ in range(max_iter):
             log_sum, best = np.empty(n, np.float32), np.empty(n, np.int32)
@@ -57,7 +58,9 @@ def run_hebbian(
                 log_sum[points] = log_sum_of_joints(fields, activities, rows.norm)
                 best[points] = activities.best
                 fields.hebbian_step(batch, w, activities, rate, n_threads)
-            if monitor.record(energy.mean(log_sum), best, search.name):
+            changed = 1.0 if before is None else float(np.mean(best != before))
+            before = best
+            if monitor.record(energy.mean(log_sum), changed, search.name):
                 break
     except KeyboardInterrupt:
         monitor.interrupted = True

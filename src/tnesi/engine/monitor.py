@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 Record = dict[str, Any]
 Listener = Callable[[Record], Any]
@@ -38,12 +37,10 @@ class Monitor:
     converged: bool = False
     interrupted: bool = False
     _began: float = field(default_factory=time.perf_counter)
-    _best: npt.NDArray[Any] | None = None
     _objective: float = -np.inf
 
-    def record(self, free_energy: float, best: npt.NDArray[Any], search: str, log_prior: float = 0.0) -> bool:
+    def record(self, free_energy: float, changed: float, search: str, log_prior: float = 0.0) -> bool:
         """Add an iteration; return whether to stop. What EM raises is the free energy plus `log_prior`."""
-        changed = 1.0 if self._best is None else float(np.mean(best != self._best))
         gain = free_energy + log_prior - self._objective
         entry: Record = {
             "iteration": len(self.history),
@@ -53,7 +50,7 @@ class Monitor:
             "seconds": time.perf_counter() - self._began,
             **self.place,
         }
-        self._best, self._objective = best, free_energy + log_prior
+        self._objective = free_energy + log_prior
         self.history.append(entry)
         self.converged = bool(gain < self.tol)
         told_to_stop = self.listener is not None and bool(self.listener(entry))

@@ -16,6 +16,7 @@ of them; ``python benchmarks/run.py --only norm`` compares the choice with a gri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from tnesi.engine.em import run_em
+from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
+from tnesi.engine.survey import Survey
 from tnesi.layers.fields import start_from_rows
 from tnesi.layers.input import normalise
 from tnesi.search.neighbours import NeighbourSearch
@@ -38,42 +41,40 @@ _TRUNCATION, _ITERATIONS = 15, 8
 _LEAST, _MOST_PER_FEATURE = 10.0, 100.0
 _RARE, _SHARE = 0.02, 0.3
 _FEWEST_ROWS = 10
+_ROWS_TO_TELL = 100
 
 
-def auto_norm(X: Array, weight: Array | None, drawn: Array, n_fields: int, n_threads: int) -> float:
-    """Return A for the rows `X` (no row all zero) and a mixture of `n_fields` fields.
+def auto_norm(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fields: int, n_threads: int) -> float:
+    """Return A for a mixture of `n_fields` fields of rows of which there is a survey.
 
-    `drawn` has one index of each distinct row in random order; the first few thousand are the sample.
+    `drawn` has one index of each distinct row in random order; the first few thousand are the sample, which `take`
+    gets.
     """
-    used, floor = _rare_feature_floor(X, weight)
+    used, floor = _rare_feature_floor(survey)
+    n_features = survey.count.size
     # a sample of wide data must not become large
     n_sample = min(_SAMPLE_ROWS, max(200, _SAMPLE_VALUES // used))
-    sample = np.asarray(X[drawn[:n_sample]])
+    sample = np.asarray(take(drawn[:n_sample]))
     sample = np.ascontiguousarray(sample[:, sample.any(axis=0)])  # blank features contribute nothing
     shares = sample / sample.sum(axis=1, keepdims=True, dtype=np.float64)
     variance = float(shares.var(axis=0).sum())
     if variance < 1e-12:  # all rows are proportional to each other
-        return float(X.shape[1] + max(X.shape[1], floor))
+        return float(n_features + max(n_features, floor))
     n_small = min(n_fields, max(len(sample) // _ROWS_PER_FIELD, min(len(sample) // 2, _FEWEST_FIELDS)))
     low, high = _LEAST, _MOST_PER_FEATURE * used
     above = 1 / variance
     if len(sample) >= _FEWEST_ROWS and n_small >= 2:
         above = _above_for_entropy(sample, n_small, np.clip(above, low, high), low, high, n_threads)
     above *= max(n_fields / n_small, 1) ** _GROWTH
-    return float(X.shape[1] + np.clip(max(above, floor), low, high))
+    return float(n_features + np.clip(max(above, floor), low, high))
 
 
-def _rare_feature_floor(X: Array, weight: Array | None) -> tuple[int, float]:
+def _rare_feature_floor(survey: Survey) -> tuple[int, float]:
     """Return the number of features in use, and the least A - D that rare features want."""
-    count, total = np.zeros(X.shape[1]), 0.0
-    for start in range(0, len(X), 4096):
-        block = X[start : start + 4096] > 0
-        w = np.ones(len(block)) if weight is None else weight[start : start + 4096].astype(np.float64)
-        count += w @ block
-        total += float(w.sum())
-    used = count[count > 0]
-    frequency = float(np.median(used)) / total
-    share = _SHARE * float(np.clip(np.log(_RARE / frequency) / np.log(4), 0, 1)) if total >= 100 else 0.0
+    used = survey.count[survey.count > 0]
+    frequency = float(np.median(used)) / survey.total
+    enough = survey.total >= _ROWS_TO_TELL
+    share = _SHARE * float(np.clip(np.log(_RARE / frequency) / np.log(4), 0, 1)) if enough else 0.0
     return int(used.size), share * used.size
 
 
@@ -106,10 +107,9 @@ def _posterior_entropy(sample: Array, n_fields: int, above: float, n_threads: in
     search = NeighbourSearch(min(_TRUNCATION, n_fields), n_threads)
     fields = start_from_rows(rows, None, np.arange(n_fields))
     monitor = Monitor(tol=0)
-    _, activities = run_em(
-        rows, None, fields, search, monitor, max_iter=_ITERATIONS, n_threads=n_threads
-    )  # fmt: skip
+    engine = LocalEngine.of(rows, None, n_threads)
+    run_em(engine, fields, search, monitor, max_iter=_ITERATIONS)
     if monitor.interrupted:
         raise KeyboardInterrupt  # nothing to keep yet
-    s = activities.s.astype(np.float64)
+    s = engine.activities.s.astype(np.float64)
     return float(-(s * np.log(np.maximum(s, 1e-30))).sum(axis=1).mean())

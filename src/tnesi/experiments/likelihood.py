@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tnesi._progress import Progress, tell_iterations
 from tnesi.data import Data
 from tnesi.engine.em import FreeEnergy, Search, run_em
+from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.threads import resolve_threads
 from tnesi.experiments.protocol import Labels, Protocol
@@ -80,13 +81,11 @@ class _Curve:
             if isinstance(search, NeighbourSearch):
                 fields = search.arrange(fields)
             run_em(
-                self._rows,
-                None,
+                LocalEngine.of(self._rows, None, self._threads),
                 fields,
                 search,
                 monitor,
                 max_iter=self._protocol.iterations,
-                n_threads=self._threads,
                 observe=lambda fields: self._look(fields, monitor),
             )
         if monitor.interrupted:
@@ -110,7 +109,7 @@ class _Curve:
         search = ExactSearch(truncation, self._threads)
 
         def activities(rows: Rows) -> Any:
-            return search.locate(fields, rows).to_csr(len(fields))
+            return search.find(fields, rows).to_csr(len(fields))
 
         named = Classes.average(activities(self._sample), self._sample_label, None, self._classes.size)
         predicted = self._classes[named.posterior(activities(self._test)).argmax(axis=1)]

@@ -45,6 +45,14 @@ class Activities:
         """The field with the largest input, for each point."""
         return np.ascontiguousarray(self.ids[:, 0])
 
+    def at(self, place: slice) -> Activities:
+        """Return the activities of some points; consecutive ones share their memory with these."""
+        return Activities(self.ids[place], self.s[place], self.log_sum[place])
+
+    def put(self, place: slice, other: Activities) -> None:
+        """Overwrite the activities of some points."""
+        self.ids[place], self.s[place], self.log_sum[place] = other.ids, other.s, other.log_sum
+
     def to_csr(self, n_fields: int) -> sparse.csr_array:
         """Return the activities as a sparse N x C array."""
         real = self.s > 0

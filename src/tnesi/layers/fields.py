@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,12 +56,59 @@ class Shrinkage:
     @classmethod
     def towards_mean(cls, rows: Rows, weight: Array | None, strength: float) -> Shrinkage | None:
         """Return the prior, or none for no strength."""
-        return cls((rows.moments(weight)[0] - 1).astype(np.float32), float(strength)) if strength > 0 else None
+        return cls.towards(rows.moments(weight)[0] - 1, strength) if strength > 0 else None
+
+    @classmethod
+    def towards(cls, above: Array, strength: float) -> Shrinkage | None:
+        """The same for a mean that is known, less 1."""
+        return cls(above.astype(np.float32), float(strength)) if strength > 0 else None
 
     def log_density(self, fields: Fields) -> float:
         """Return the log of the prior of all fields, up to a constant."""
         each = fields.log_w[:, : self.above.size] @ self.above + fields.log_w_sum - fields.w_sum
         return self.rows * float(each.sum(dtype=np.float64))
+
+
+class Units(NamedTuple):
+    """Powers of two of which sums over parts of the rows are multiples: adding them up is exact, in any order."""
+
+    sums: float
+    mass: float
+
+    @classmethod
+    def for_rows(cls, total: float, above: float) -> Units:
+        """Return the units for rows of weight `total` in all, whose normalised values are below 1 + `above`."""
+        return cls(*(2.0 ** (np.ceil(np.log2(most)) - 50) for most in (total * above, total)))
+
+
+@dataclass
+class Statistics:
+    """What the rows teach the fields.
+
+    Attributes
+    ----------
+    sums : (C, D) array
+        sum_n s_nc (y_n - 1)
+    mass : (C,) array
+        sum_n s_nc
+    """
+
+    sums: Array
+    mass: Array
+    units: Units
+
+    @classmethod
+    def zeros(cls, n_fields: int, n_features: int, units: Units) -> Statistics:
+        return cls(np.zeros((n_fields, n_features)), np.zeros(n_fields), units)
+
+    def clear(self) -> None:
+        self.sums[:], self.mass[:] = 0, 0
+
+    def add(self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int) -> None:
+        """Add what some rows teach."""
+        kernels.add_statistics(
+            rows.x, rows.scale, weight, activities.ids, activities.s, *self.units, self.sums, self.mass, n_threads
+        )
 
 
 @dataclass(frozen=True)
@@ -132,15 +179,13 @@ class Fields:
         n_threads: int,
         spare: Fields | None = None,
         shrinkage: Shrinkage | None = None,
+        units: Units | None = None,
     ) -> tuple[Fields, Array]:
         """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc (shrunk, if asked for), and the masses sum_n s_nc.
 
         `spare` fields of the same shape are overwritten: new memory for each step would cost as much as the step.
         """
-        new = spare or Fields(
-            np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
-        )
-        new.w_sum[:] = self.w_sum
+        new = spare or self._like()
         mass = np.empty(len(self))
         kernels.m_step(
             rows.x,
@@ -148,8 +193,7 @@ class Fields:
             weight,
             activities.ids,
             activities.s,
-            0.0,
-            0.0,
+            *(units or (0.0, 0.0)),
             self.w,
             shrinkage.above if shrinkage else None,
             shrinkage.rows if shrinkage else 0.0,
@@ -159,8 +203,35 @@ class Fields:
             mass,
             n_threads,
         )
-        new.w_sum[(mass > 0) | (shrinkage is not None)] = rows.norm
+        new._set_sums(self, mass, rows.norm, shrinkage)
         return new, mass
+
+    def learned(
+        self, statistics: Statistics, norm: float, n_threads: int, spare: Fields | None, shrinkage: Shrinkage | None
+    ) -> Fields:
+        """Return the same fields, from what rows have taught part by part."""
+        new = spare or self._like()
+        kernels.finish_m_step(
+            statistics.sums,
+            statistics.mass,
+            self.w,
+            shrinkage.above if shrinkage else None,
+            shrinkage.rows if shrinkage else 0.0,
+            new.w,
+            new.log_w,
+            new.log_w_sum,
+            n_threads,
+        )
+        new._set_sums(self, statistics.mass, norm, shrinkage)
+        return new
+
+    def _like(self) -> Fields:
+        return Fields(
+            np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
+        )
+
+    def _set_sums(self, before: Fields, mass: Array, norm: float, shrinkage: Shrinkage | None) -> None:
+        self.w_sum[:] = norm if shrinkage is not None else np.where(mass > 0, np.float32(norm), before.w_sum)
 
     def hebbian_step(
         self, rows: Rows, weight: Array | None, activities: Activities, rate: float, n_threads: int
@@ -198,8 +269,12 @@ def draw_distinct(hashes: Array, weight: Array | None) -> Array:
 
 def start_from_rows(rows: Rows, weight: Array | None, chosen: Array) -> Fields:
     """Start for EM: the chosen rows mixed half and half with the mean."""
-    mean, _ = rows.moments(weight)
-    return Fields.from_weights(0.5 * rows.take(chosen).y() + 0.5 * mean.astype(np.float32))
+    return start_around(rows.moments(weight)[0], rows.take(chosen))
+
+
+def start_around(mean: Array, chosen: Rows) -> Fields:
+    """The same with a mean that is known."""
+    return Fields.from_weights(0.5 * chosen.y() + 0.5 * mean.astype(np.float32))
 
 
 def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:

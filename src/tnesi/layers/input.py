@@ -128,9 +128,14 @@ def normalise(X: Array, norm: float, zero_rows: ZeroRows = "error") -> Rows:
            [1., 9.]], dtype=float32)
     """
     X, sums = usable_rows(X, zero_rows)
-    if norm <= X.shape[1]:
-        raise ValueError(
-            f"norm={norm:g} must be larger than the number of features ({X.shape[1]}): every feature gets 1 and the "
-            f"rest is shared out. Pass norm='auto', or for images of this size try norm={X.shape[1] + 116}"
-        )
+    check_norm(norm, X.shape[1])
     return Rows(X, ((norm - X.shape[1]) / sums).astype(np.float32), float(norm))
+
+
+def check_norm(norm: float, n_features: int) -> None:
+    """Refuse a sum that leaves nothing to share out."""
+    if norm <= n_features:
+        raise ValueError(
+            f"norm={norm:g} must be larger than the number of features ({n_features}): every feature gets 1 and the "
+            f"rest is shared out. Pass norm='auto', or for images of this size try norm={n_features + 116}"
+        )

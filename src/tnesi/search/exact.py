@@ -52,11 +52,26 @@ class ExactSearch:
             )
         return out
 
-    def update(self, fields: Fields, rows: Rows, activities: Activities, prior: Prior | None = None) -> Activities:
-        """Return the new activities after the fields changed; nothing is reused."""
-        return self.start(fields, rows, prior)
+    find = start
 
-    locate = start
+    def arrange(self, fields: Fields) -> Fields:
+        """Any order is as good."""
+        return fields
+
+    def begin(self, fields: Fields) -> None:
+        """There is nothing to prepare."""
+
+    def improve(self, fields: Fields, rows: Rows, prior: Prior | None, out: Activities) -> None:
+        """Find the activities after the fields changed; nothing is reused."""
+        out.put(slice(None), self.find(fields, rows, prior))
+
+    looks_twice = False
+
+    def wants_lists(self) -> bool:
+        return False
+
+    def remember(self, ids: Array, n_fields: int) -> None:
+        """There are no lists."""
 
 
 def full_posterior(
@@ -117,7 +132,7 @@ class FullSearch:
             at += len(part)
         return out
 
-    locate = start
+    find = start
 
 
 def full_step(

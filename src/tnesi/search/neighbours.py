@@ -146,39 +146,41 @@ class NeighbourSearch:
         self._cells = cells.renumbered(order)
         return fields.take(order)
 
-    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
-        """Find K^(n) for points of which nothing is known, and make the first lists."""
+    def begin(self, fields: Fields) -> None:
+        """Prepare for points of which nothing is known."""
         self.lists = self.doubtful_below = None
-        out = self.locate(fields, rows, prior)
-        if self._cells is not None:  # the first lists show each point more than its cells did
-            look(fields, rows, prior, out.best, self.remember(out, len(fields)), out, self.n_threads)
-            self.remember(out, len(fields))
-            self._cells = None  # the fields are about to move
-        return out
+        if self._cells is None:
+            self.make_cells(fields)
 
-    def update(self, fields: Fields, rows: Rows, activities: Activities, prior: Prior | None = None) -> Activities:
-        """Return K^(n) after the fields changed, never worse than before, and renew the lists."""
+    @property
+    def looks_twice(self) -> bool:
+        """Whether points that have been found look again when there are lists."""
+        return self._cells is not None
+
+    def improve(self, fields: Fields, rows: Rows, prior: Prior | None, out: Activities) -> None:
+        """Renew K^(n) after the fields changed, never to a worse one."""
         if self.lists is None:
-            return self.locate(fields, rows, prior)
-        out = activities.copy()
-        look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
+            out.put(slice(None), self.find(fields, rows, prior))
+        else:
+            look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
+
+    def wants_lists(self) -> bool:
+        """Whether the lists have to be made anew after this iteration."""
         self._age += 1
-        if self._age >= _LISTS_LAST:
-            self.remember(out, len(fields))
-        return out
+        return self.lists is not None and self._age >= _LISTS_LAST
 
-    def remember(self, activities: Activities, n_fields: int) -> Array:
-        """Make the lists anew: near are the fields that share points."""
+    def remember(self, ids: Array, n_fields: int) -> None:
+        """Make the lists anew from the fields of some points: near are the fields that share points."""
         lists = np.empty((n_fields, self.n_neighbours), np.int32)
-        kernels.build_lists(activities.ids, lists, self.n_threads)
+        kernels.build_lists(np.ascontiguousarray(ids), lists, self.n_threads)
         self.lists, self._age = lists, 0
-        return lists
+        self._cells = None  # the fields are about to move
 
-    def settle(self, fields: Fields, rows: Rows, activities: Activities) -> None:
-        """Keep what new points will need, at the end of learning."""
+    def settle(self, fields: Fields, sample: Activities, constant: Array) -> None:
+        """Keep what new points will need, at the end of learning; `constant` has sum_d log y_d! of the sample."""
         if len(fields) > ALL_BELOW:
-            self.remember(activities, len(fields))
-            self.doubtful_below = float(np.quantile(self._quality(rows, activities), _DOUBTFUL_SHARE))
+            self.remember(sample.ids, len(fields))
+            self.doubtful_below = float(np.quantile(sample.log_sum - constant, _DOUBTFUL_SHARE))
         self.make_cells(fields)
 
     def make_cells(self, fields: Fields) -> None:
@@ -186,12 +188,11 @@ class NeighbourSearch:
         if len(fields) > ALL_BELOW:
             self._cells = Cells.over(fields, self.n_threads)
 
-    def locate(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+    def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return K^(n) of new points: by the cells, then by the lists."""
         if len(fields) <= ALL_BELOW:
             return look_at_all(fields, rows, prior, self.truncation, self.n_threads)
-        if self._cells is None:
-            self._cells = Cells.over(fields, self.n_threads)
+        assert self._cells is not None
         out = Activities.empty(len(rows), self.truncation)
         cells = self._cells.nearest(rows, self.n_threads)
         for cell in cells.T[:_NEAR]:
@@ -204,7 +205,8 @@ class NeighbourSearch:
     def _look_further(
         self, fields: Fields, rows: Rows, prior: Prior | None, cells: Array, lists: Array, out: Activities
     ) -> None:
-        quality = self._quality(rows, out)
+        # how well the points are explained: their free energy, up to what all have in common
+        quality = out.log_sum - rows.log_factorials(self.n_threads)
         bar = np.quantile(quality, _DOUBTFUL_AT_START) if self.doubtful_below is None else self.doubtful_below
         doubtful = np.flatnonzero(quality < bar)
         some, prior = rows.take(doubtful), None if prior is None else prior.take(doubtful)
@@ -212,7 +214,3 @@ class NeighbourSearch:
         for cell in cells[doubtful].T[_NEAR:]:
             look(fields, some, prior, cell, lists, found, self.n_threads)
         out.ids[doubtful], out.s[doubtful], out.log_sum[doubtful] = found.ids, found.s, found.log_sum
-
-    def _quality(self, rows: Rows, activities: Activities) -> Array:
-        """How well the points are explained: their free energy, up to what all have in common."""
-        return activities.log_sum - rows.log_factorials(self.n_threads)

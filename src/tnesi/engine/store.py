@@ -1,0 +1,135 @@
+"""Training rows, wherever they are: read a part at a time, as the kernels want them (uint8 or float32, contiguous)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_GRAIN, _GRAIN_VALUES = 2**16, 2**28
+
+
+class Store(Protocol):
+    """Rows that can be read any number of times.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    in_memory : bool
+        Whether reading costs nothing.
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def in_memory(self) -> bool: ...
+
+    def read(self, place: slice) -> Any:
+        """Return consecutive rows."""
+
+    def take(self, index: Array) -> Any:
+        """Return the rows of these numbers."""
+
+
+@dataclass(frozen=True)
+class ArrayStore:
+    """Rows in memory."""
+
+    x: Array
+    in_memory: bool = field(default=True, init=False)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.x.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.x.shape[1])
+
+    def read(self, place: slice) -> Array:
+        return self.x[place]
+
+    def take(self, index: Array) -> Array:
+        return self.x[index]
+
+
+@dataclass(frozen=True)
+class FileStore:
+    """Rows in a file, one after the other. They are read and not mapped: the pages of a mapped file count as memory.
+
+    Attributes
+    ----------
+    even : (n,) array
+        Numbers of all-zero rows, which are read as evenly spread; ascending.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    n_rows: int
+    n_features: int
+    offset: int = 0
+    even: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    in_memory: bool = field(default=False, init=False)
+
+    def read(self, place: slice) -> Array:
+        start, stop, _ = place.indices(self.n_rows)
+        row_bytes = self.n_features * self.dtype.itemsize
+        n_values = (stop - start) * self.n_features
+        x = np.fromfile(self.path, self.dtype, n_values, offset=self.offset + start * row_bytes)
+        if x.size < n_values:
+            raise OSError(f"{self.path} has become shorter while it was being read: leave it alone during learning")
+        x = x.reshape(stop - start, self.n_features)
+        first, last = np.searchsorted(self.even, [start, stop])
+        x[self.even[first:last] - start] = 1
+        return x
+
+    def take(self, index: Array) -> Array:
+        out = np.empty((len(index), self.n_features), self.dtype)
+        row_bytes = self.n_features * self.dtype.itemsize
+        with self.path.open("rb", buffering=0) as file:
+            for row, number in zip(out, index, strict=True):
+                file.seek(self.offset + int(number) * row_bytes)
+                if file.readinto(row.data) != row_bytes:
+                    raise OSError(f"{self.path} has become shorter while it was being read")
+        out[np.isin(index, self.even)] = 1
+        return out
+
+
+def grain_rows(n_values: float) -> int:
+    """Return how many rows of `n_values` values make a grain.
+
+    Sums over the rows of a grain are always made together, whatever the blocks in which rows are read: that is why the
+    result does not depend on these. A grain fits into memory, and is large enough that adding up what it teaches the
+    fields costs little.
+
+    Examples
+    --------
+    >>> grain_rows(784), grain_rows(100_000)
+    (65536, 2048)
+    """
+    return int(min(_GRAIN, 2 ** np.floor(np.log2(max(_GRAIN_VALUES / max(n_values, 1), 256)))))
+
+
+def parts(store: Store, size: int) -> Iterator[tuple[slice, Any]]:
+    """Yield all rows, `size` at a time; from a file the next ones are read while these are worked on."""
+    places = [slice(start, min(start + size, store.n_rows)) for start in range(0, store.n_rows, size)]
+    if store.in_memory or len(places) < 2:
+        for place in places:
+            yield place, store.read(place)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(store.read, places[0])
+        for place, after in zip(places, [*places[1:], None], strict=True):
+            x = coming.result()
+            if after is not None:
+                coming = reader.submit(store.read, after)
+            yield place, x
