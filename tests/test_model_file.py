@@ -222,7 +222,7 @@ def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
     header = read_header(tmp_path / "model.tnesi")
     assert (header.format, header.kind, header.classes, header.image_shape) == (3, "classifier", [*range(10)], (8, 8))
     assert header.shapes["weights"] == (40, 64)
-    as_before = {"callback", "n_mixtures", "unknown_classes"}
+    as_before = {"callback", "n_mixtures", "unknown_classes", "engine", "scheduler", "checkpoint", "resume"}
     assert header.parameters == {k: v for k, v in fitted.get_params().items() if k not in as_before}
     assert (header.label_method, header.sharpness) == (fitted.label_method_, fitted._classes.sharpness)
     assert header.unknown is False

@@ -16,31 +16,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tnesi._first_layer import learn_first_layer
 from tnesi._given_rows import GivenRows
 from tnesi._parameters import check_choice, check_integer, check_real, check_rows, unchanged_on_failure
-from tnesi.engine.em import FreeEnergy, Search, log_sum_of_joints, run_em
-from tnesi.engine.hebbian import run_hebbian
-from tnesi.engine.local import LocalEngine
+from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
-from tnesi.engine.norm import auto_norm
-from tnesi.engine.survey import Survey
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, Shrinkage, draw_distinct, start_around, start_hebbian
-from tnesi.layers.input import Rows, ZeroRows, check_norm, normalise
-from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
+from tnesi.layers.fields import Prior
+from tnesi.layers.input import Rows, ZeroRows, normalise
+from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
 
 DEFAULT_TRUNCATION = 15
-FEWEST_NEIGHBOURS = 5
-"""With a smaller truncation, points share too few fields to tell which are neighbours: search is exact."""
-MOST_FIELDS = 10_000
-POINTS_PER_FIELD = 6
-FEWEST_FIELDS = 10
 LARGEST_NORM = 1e12
 LARGEST_SHRINKAGE = 1e6
 MOST_THREADS = 1024
@@ -215,86 +206,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None
     ) -> tuple[Activities, Monitor]:
         """Learn from checked rows, with a second layer, in a committee."""
-        n_threads = resolve_threads(self.n_threads)
-        random = check_random_state(self.random_state)
-        engine = given.engine(self, n_threads)
         monitor = Monitor(float(self.tol), self._listener(), place or {})
-        with single_threaded_blas():
-            survey = engine.survey(int(random.randint(2**31)))
-            drawn = draw_distinct(survey.hashes, given.weight)
-            self.n_components_ = self._count_fields(given, drawn.size)
-            self.truncation_ = min(self.truncation or self.n_components_, self.n_components_)
-            self.norm_ = self._choose_norm(engine, survey, drawn, n_threads)
-            check_norm(self.norm_, engine.n_features)
-            engine.normalise(self.norm_)
-            search = self._new_search(n_threads)
-            if top:
-                top.begin(self.n_components_)
-            learn = self._learn_em if self.solver == "em" else self._learn_hebbian
-            fields = learn(engine, survey, drawn[: self.n_components_], search, monitor, top, random)
-            fields.take_logarithms()
-            if isinstance(search, NeighbourSearch):
-                search.settle(fields, engine.sample(len(fields)), engine.sample_constant(len(fields)))
-        self._search, self._fields, self.weights_ = search, fields, fields.w
+        learned = learn_first_layer(self, given, top, monitor)
+        self.n_components_, self.truncation_, self.norm_ = len(learned.fields), learned.truncation, learned.norm
+        self._search, self._fields, self.weights_ = learned.search, learned.fields, learned.fields.w
         self.history_ = monitor.history
         self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
         self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
         self.converged_ = monitor.converged
-        return engine.activities, monitor
-
-    def _learn_em(
-        self,
-        engine: LocalEngine,
-        survey: Survey,
-        chosen: Array,
-        search: Search,
-        monitor: Monitor,
-        top: TopLayer | None,
-        random: np.random.RandomState,
-    ) -> Fields:
-        above = survey.mean_above(self.norm_)
-        fields = start_around(1 + above, normalise(engine.take(chosen), self.norm_, self.zero_rows))
-        if isinstance(search, NeighbourSearch):
-            fields = search.arrange(fields)
-        shrinkage = Shrinkage.towards(above, self.shrinkage)
-        return run_em(engine, fields, search, monitor, max_iter=self.max_iter, top=top, shrinkage=shrinkage)
-
-    def _learn_hebbian(
-        self,
-        engine: LocalEngine,
-        survey: Survey,
-        chosen: Array,
-        search: Search,
-        monitor: Monitor,
-        top: TopLayer | None,
-        random: np.random.RandomState,
-    ) -> Fields:
-        rng = np.random.default_rng(random.randint(2**31))
-        part = engine.part
-        rows, weight = part.rows(), part.weight
-        fields, part.activities = run_hebbian(
-            rows,
-            weight,
-            start_hebbian(rows, weight, self.n_components_, rng),
-            ExactSearch(self.truncation_, part.n_threads) if isinstance(search, NeighbourSearch) else search,
-            monitor,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
-            rng=rng,
-            n_threads=part.n_threads,
-            top=top,
-        )
-        part.constant = rows.log_factorials(part.n_threads)
-        return fields
-
-    def _choose_norm(self, engine: LocalEngine, survey: Survey, drawn: Array, n_threads: int) -> float:
-        if self.norm != "auto":
-            return float(self.norm)
-        norm = auto_norm(engine.take, survey, drawn, self.n_components_, n_threads)
-        if self.verbose:
-            print(f"norm = {norm:.1f}, chosen from the data", flush=True)
-        return norm
+        return learned.activities, monitor
 
     def _trouble(self, monitor: Monitor) -> str | None:
         """Return what to warn of."""
@@ -355,14 +275,6 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         with nullcontext() if isinstance(search, NeighbourSearch) else single_threaded_blas():
             return rows, search.find(self._fields, rows, prior)
 
-    def _new_search(self, n_threads: int) -> Search:
-        if self.truncation is None and self.n_components_ > ALL_BELOW:
-            return FullSearch(n_threads)
-        many = self.n_components_ > ALL_BELOW
-        if self.search == "exact" or (many and self.truncation_ < FEWEST_NEIGHBOURS):
-            return ExactSearch(self.truncation_, n_threads)
-        return NeighbourSearch(self.truncation_, n_threads)
-
     def _listener(self) -> Listener | None:
         if not self.verbose:
             return self.callback
@@ -372,17 +284,6 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             return bool(self.callback is not None and self.callback(record))
 
         return both
-
-    def _count_fields(self, given: GivenRows, n_distinct: int) -> int:
-        if self.n_components == "auto":
-            n_rows = max(given.total, given.n_rows)
-            return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
-        if self.n_components > n_distinct:
-            raise ValueError(
-                f"n_components={self.n_components} fields cannot be told apart with {n_distinct} distinct rows "
-                "(distinct once normalised): pass fewer, or n_components='auto'"
-            )
-        return int(self.n_components)
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tnesi._first_layer import FEWEST_NEIGHBOURS
 from tnesi._progress import Progress, tell_iterations
 from tnesi.data import Data
 from tnesi.engine.em import FreeEnergy, Search, run_em
@@ -20,7 +21,6 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.classes import Classes
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
-from tnesi.mixture import FEWEST_NEIGHBOURS
 from tnesi.search.exact import ExactSearch, FullSearch, log_likelihood
 from tnesi.search.neighbours import NeighbourSearch
 

@@ -165,9 +165,11 @@ class NeighbourSearch:
             look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
 
     def wants_lists(self) -> bool:
-        """Whether the lists have to be made anew after this iteration."""
+        """Count an iteration; return whether the lists have to be made anew after it."""
+        if self.lists is None:
+            return False
         self._age += 1
-        return self.lists is not None and self._age >= _LISTS_LAST
+        return self._age >= _LISTS_LAST
 
     def remember(self, ids: Array, n_fields: int) -> None:
         """Make the lists anew from the fields of some points: near are the fields that share points."""

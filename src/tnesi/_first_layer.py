@@ -1,0 +1,157 @@
+"""How a mixture learns: the choice of what was left open, the start, then EM or the published rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from tnesi._given_rows import GivenRows
+from tnesi.engine.em import Search, run_em
+from tnesi.engine.hebbian import run_hebbian
+from tnesi.engine.local import LocalEngine
+from tnesi.engine.monitor import Monitor
+from tnesi.engine.norm import auto_norm
+from tnesi.engine.survey import Survey
+from tnesi.engine.threads import resolve_threads
+from tnesi.engine.top import TopLayer
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
+from tnesi.layers.input import check_norm, normalise
+from tnesi.search.exact import ExactSearch, FullSearch
+from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
+
+Array = npt.NDArray[Any]
+
+FEWEST_NEIGHBOURS = 5
+"""With a smaller truncation, points share too few fields to tell which are neighbours: search is exact."""
+MOST_FIELDS = 10_000
+POINTS_PER_FIELD = 6
+FEWEST_FIELDS = 10
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """What a mixture has learned.
+
+    Attributes
+    ----------
+    activities : Activities
+        Of the training rows.
+    """
+
+    fields: Fields
+    search: Search
+    activities: Activities
+    norm: float
+    truncation: int
+
+
+def learn_first_layer(settings: Any, given: GivenRows, top: TopLayer | None, monitor: Monitor) -> FirstLayer:
+    """Learn from checked rows; `settings` is the mixture, `top` a second layer that learns along."""
+    n_threads = resolve_threads(settings.n_threads)
+    random = check_random_state(settings.random_state)
+    engine = given.engine(settings, n_threads)
+    with single_threaded_blas():
+        survey = engine.survey(int(random.randint(2**31)))
+        drawn = draw_distinct(survey.hashes, given.weight)
+        n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), drawn.size)
+        norm = _choose_norm(settings, engine, survey, drawn, n_fields)
+        engine.normalise(norm)
+        search = new_search(settings, n_fields, n_threads)
+        if top:
+            top.begin(n_fields)
+        if settings.solver == "em":
+            fields = _learn_em(settings, engine, survey, drawn[:n_fields], search, monitor, top)
+        else:
+            rng = np.random.default_rng(random.randint(2**31))
+            fields = _learn_hebbian(settings, engine, n_fields, search, monitor, top, rng)
+        fields.take_logarithms()
+        if isinstance(search, NeighbourSearch):
+            search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
+    return FirstLayer(fields, search, engine.activities, norm, _truncation(settings, n_fields))
+
+
+def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
+    """Return the number of fields, as given or chosen."""
+    if n_components == "auto":
+        return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
+    if n_components > n_distinct:
+        raise ValueError(
+            f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
+            "(distinct once normalised): pass fewer, or n_components='auto'"
+        )
+    return int(n_components)
+
+
+def new_search(settings: Any, n_fields: int, n_threads: int) -> Search:
+    """Return how points find their fields."""
+    truncation, many = _truncation(settings, n_fields), n_fields > ALL_BELOW
+    if settings.truncation is None and many:
+        return FullSearch(n_threads)
+    if settings.search == "exact" or (many and truncation < FEWEST_NEIGHBOURS):
+        return ExactSearch(truncation, n_threads)
+    return NeighbourSearch(truncation, n_threads)
+
+
+def _truncation(settings: Any, n_fields: int) -> int:
+    return min(settings.truncation or n_fields, n_fields)
+
+
+def _choose_norm(settings: Any, engine: LocalEngine, survey: Survey, drawn: Array, n_fields: int) -> float:
+    if settings.norm != "auto":
+        check_norm(settings.norm, engine.n_features)
+        return float(settings.norm)
+    norm = auto_norm(engine.take, survey, drawn, n_fields, resolve_threads(settings.n_threads))
+    if settings.verbose:
+        print(f"norm = {norm:.1f}, chosen from the data", flush=True)
+    return norm
+
+
+def _learn_em(
+    settings: Any,
+    engine: LocalEngine,
+    survey: Survey,
+    chosen: Array,
+    search: Search,
+    monitor: Monitor,
+    top: TopLayer | None,
+) -> Fields:
+    above = survey.mean_above(engine.norm)
+    fields = start_around(1 + above, normalise(engine.take(chosen), engine.norm, settings.zero_rows))
+    if isinstance(search, NeighbourSearch):
+        fields = search.arrange(fields)
+    shrinkage = Shrinkage.towards(above, settings.shrinkage)
+    return run_em(engine, fields, search, monitor, max_iter=settings.max_iter, top=top, shrinkage=shrinkage)
+
+
+def _learn_hebbian(
+    settings: Any,
+    engine: LocalEngine,
+    n_fields: int,
+    search: Search,
+    monitor: Monitor,
+    top: TopLayer | None,
+    rng: np.random.Generator,
+) -> Fields:
+    part = engine.part
+    rows, weight = part.rows(), part.weight
+    part.constant = rows.log_factorials(part.n_threads)
+    fields, part.activities = run_hebbian(
+        rows,
+        weight,
+        start_hebbian(rows, weight, n_fields, rng),
+        ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighbourSearch) else search,
+        monitor,
+        learning_rate=settings.learning_rate,
+        batch_size=settings.batch_size,
+        max_iter=settings.max_iter,
+        rng=rng,
+        n_threads=part.n_threads,
+        top=top,
+    )
+    return fields
