@@ -63,6 +63,7 @@ def learn_first_layer(settings: Any, given: GivenRows, top: TopLayer | None, mon
         norm = _choose_norm(settings, engine, survey, drawn, n_fields)
         engine.normalise(norm)
         search = new_search(settings, n_fields, n_threads)
+        _check_in_memory(settings, given, search)
         if top:
             top.begin(n_fields)
         if settings.solver == "em":
@@ -96,6 +97,16 @@ def new_search(settings: Any, n_fields: int, n_threads: int) -> Search:
     if settings.search == "exact" or (many and truncation < FEWEST_NEIGHBOURS):
         return ExactSearch(truncation, n_threads)
     return NeighbourSearch(truncation, n_threads)
+
+
+def _check_in_memory(settings: Any, given: GivenRows, search: Search) -> None:
+    if given.store.in_memory or (settings.solver == "em" and not isinstance(search, FullSearch)):
+        return
+    what = "solver='hebbian'" if settings.solver == "hebbian" else "truncation=None"
+    raise ValueError(
+        f"{what} needs the rows in memory, and these ({given.n_rows:,} x {given.store.n_features}) are in a file: use "
+        "solver='em' with a truncation, or fewer rows"
+    )
 
 
 def _truncation(settings: Any, n_fields: int) -> int:

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from tnesi._blocks import check_block, checked_blocks, is_out_of_core, shape_of
 from tnesi._parameters import check_rows, check_weights, present_rows
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
+from tnesi.engine.spool import check_file, mapped_file, spool
 from tnesi.engine.store import ArrayStore, Store
 from tnesi.layers.input import usable_rows
 
@@ -38,12 +40,29 @@ class GivenRows(NamedTuple):
     @classmethod
     def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
+        if is_out_of_core(X):
+            return cls._out_of_core(estimator, X, sample_weight)
         X = check_rows(estimator, X, reset=True)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         X, sums = usable_rows(X, estimator.zero_rows, number)
         return cls(ArrayStore(X), sums, weight, present)
+
+    @classmethod
+    def _out_of_core(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
+        weight = check_weights(sample_weight, X)
+        if weight is not None and not (weight > 0).all():
+            raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
+        mapped = mapped_file(X)
+        if mapped is None:
+            blocks = checked_blocks(estimator, X, reset=True)
+            return cls(*spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows), weight, None)
+
+        def check(x: Array, start: int) -> None:
+            check_block(estimator, x, start, reset=start == 0)
+
+        return cls(*check_file(mapped, check, estimator.zero_rows), weight, None)
 
     def engine(self, settings: Any, n_threads: int) -> LocalEngine:
         """Return an engine that has not learned anything yet; `settings` is the estimator that says which."""

@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi._parameters import check_rows, unchanged_on_failure
+from tnesi._blocks import checked_blocks
+from tnesi._parameters import unchanged_on_failure
 from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
@@ -203,7 +204,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Non-negative data, labelled and unlabelled rows together.
+            Non-negative data, labelled and unlabelled rows together; :meth:`PoissonMixture.fit` says what can be read
+            that does not fit into memory.
         y : array-like of shape (n_samples,)
             Labels; rows without one have the marker `unlabelled`. If none has a label, only the first layer learns:
             `suggest` and `fit_labels` come next.
@@ -255,7 +257,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        return self._classes.posterior(self._activities_of(X))
+        blocks = checked_blocks(self, X, reset=False)
+        return np.concatenate([self._classes.posterior(self._activities_of(block)) for block in blocks])
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
@@ -263,8 +266,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         best: Array = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return best
 
-    def _activities_of(self, X: Any) -> sparse.csr_array:
-        X = check_rows(self, X, reset=False)
+    def _activities_of(self, X: Array) -> sparse.csr_array:
+        """Return the activities of checked rows."""
         prior = self._classes.prior(None) if self._recurrent else None
         return activate(self.mixtures_, X, prior, self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -16,9 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tnesi._blocks import checked_blocks
 from tnesi._first_layer import learn_first_layer
 from tnesi._given_rows import GivenRows
-from tnesi._parameters import check_choice, check_integer, check_real, check_rows, unchanged_on_failure
+from tnesi._parameters import check_choice, check_integer, check_real, unchanged_on_failure
 from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
 from tnesi.engine.threads import resolve_threads
@@ -184,7 +186,10 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Non-negative data. uint8 and float32 are used as they are; other types become float32.
+            Non-negative data. uint8 and float32 are used as they are; other types become float32. What does not fit
+            into memory is read in blocks: a memory-mapped array, a Zarr, HDF5 or Dask array, or anything that
+            `tnesi.data.open_data` reads (its ``rows``). All but mapped arrays of uint8 or float32 in C order are
+            copied to a temporary file once.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -232,20 +237,20 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the activities of the fields, a sparse array of shape (n_samples, n_components)."""
-        check_is_fitted(self)
-        return self._activate(check_rows(self, X, reset=False))[1].to_csr(self.n_components_)
+        found = [own.to_csr(self.n_components_) for _, own in self._activated(X)]
+        return found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
 
     def predict(self, X: Any) -> Array:
         """Return the best field of each row."""
-        check_is_fitted(self)
-        return self._activate(check_rows(self, X, reset=False))[1].best
+        return np.concatenate([own.best for _, own in self._activated(X)])
 
     def score_samples(self, X: Any) -> Array:
         """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
-        check_is_fitted(self)
-        rows, activities = self._activate(check_rows(self, X, reset=False))
-        energy = FreeEnergy.of(rows, None, -np.log(self.n_components_), resolve_threads(self.n_threads))
-        return energy.samples(log_sum_of_joints(self._fields, activities, self.norm_))
+        n_threads, found = resolve_threads(self.n_threads), []
+        for rows, own in self._activated(X):
+            energy = FreeEnergy.of(rows, None, -np.log(self.n_components_), n_threads)
+            found.append(energy.samples(log_sum_of_joints(self._fields, own, self.norm_)))
+        return np.concatenate(found)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean free energy of the rows in nats."""
@@ -266,6 +271,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         random = check_random_state(self.random_state)
         fields = random.randint(self.n_components_, size=n_samples)
         return random.poisson(self.weights_[fields]).astype(np.float64), fields
+
+    def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
+        """Yield rows with their activities, block by block where the data are not in memory."""
+        check_is_fitted(self)
+        for block in checked_blocks(self, X, reset=False):
+            yield self._activate(block)
 
     def _activate(self, X: Array, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
         """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""

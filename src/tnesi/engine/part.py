@@ -98,7 +98,7 @@ class Part:
 
     def find(self, fields: Fields, search: Search, prior: Prior | None, truncation: int) -> None:
         """Find the fields of rows of which nothing is known."""
-        self.activities = Activities.empty(self.store.n_rows, truncation)
+        self.activities = Activities.large(self.store.n_rows, truncation)
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
             kernels.log_factorials(rows.x, rows.scale, self.constant[place], self.n_threads)

@@ -70,6 +70,8 @@ class FileStore:
     ----------
     even : (n,) array
         Numbers of all-zero rows, which are read as evenly spread; ascending.
+    keep : object
+        What must not go before the store does: a temporary file.
     """
 
     path: Path
@@ -78,7 +80,11 @@ class FileStore:
     n_features: int
     offset: int = 0
     even: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    keep: Any = field(default=None, repr=False, compare=False)
     in_memory: bool = field(default=False, init=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"keep": None}  # another process only reads
 
     def read(self, place: slice) -> Array:
         start, stop, _ = place.indices(self.n_rows)

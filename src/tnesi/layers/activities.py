@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 Array = npt.NDArray[Any]
+
+_MOST_BYTES = 2**31
+
+
+def _mapped(shape: tuple[int, ...], dtype: Any) -> Array:
+    with tempfile.TemporaryFile(prefix="tnesi-activities-") as file:  # the map outlives the file's name
+        return np.memmap(file, dtype, "w+", shape=shape)
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,15 @@ class Activities:
     @classmethod
     def empty(cls, n: int, width: int) -> Activities:
         return cls(np.full((n, width), -1, np.int32), np.zeros((n, width), np.float32), np.zeros(n, np.float32))
+
+    @classmethod
+    def large(cls, n: int, width: int) -> Activities:
+        """The same, in a temporary file that is mapped into memory where it would take much of that."""
+        if 8 * n * width <= _MOST_BYTES:
+            return cls.empty(n, width)
+        ids, s = _mapped((n, width), np.int32), _mapped((n, width), np.float32)
+        ids[:] = -1
+        return cls(ids, s, np.zeros(n, np.float32))
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])

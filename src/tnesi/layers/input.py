@@ -106,11 +106,13 @@ def usable_rows(X: Array, zero_rows: ZeroRows, number: Array | None = None) -> t
         X = X.copy()
         X[zero] = 1
         sums[zero] = X.shape[1]
-    if X.dtype != np.uint8 and (sums.max() > _SAFE or sums.min() < 1 / _SAFE):
+    extreme = np.flatnonzero((sums > _SAFE) | (sums < 1 / _SAFE))
+    if extreme.size:
         if not np.isfinite(sums.max()):
             raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
-        X = X / sums[:, None]
-        sums = X.sum(axis=1, dtype=np.float64)
+        X = X.copy()
+        X[extreme] = X[extreme] / sums[extreme, None]
+        sums[extreme] = X[extreme].sum(axis=1, dtype=np.float64)
     if X.dtype != np.uint8:
         X = X.astype(np.float32, copy=False)
     return np.ascontiguousarray(X), sums
