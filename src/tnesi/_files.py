@@ -12,10 +12,11 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
     """Give a temporary path to write to; it takes the place of `path` when the block ends without an error.
 
-    After a failure (a full disk, Ctrl-C) the temporary file is gone and `path` is as it was.
+    After a failure (a full disk, Ctrl-C) the temporary file is gone and `path` is as it was. With `sync` the new file
+    survives a power failure too; without it, only what can happen to a process.
 
     Examples
     --------
@@ -30,8 +31,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = _temporary(path)
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        if sync:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         temporary.replace(path)
     except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from tnesi._given_rows import GivenRows
+from tnesi.engine.checkpoint import Checkpoint, digest
 from tnesi.engine.em import Search, run_em
 from tnesi.engine.hebbian import run_hebbian
 from tnesi.engine.local import LocalEngine
@@ -51,23 +53,31 @@ class FirstLayer:
     truncation: int
 
 
-def learn_first_layer(settings: Any, given: GivenRows, top: TopLayer | None, monitor: Monitor) -> FirstLayer:
-    """Learn from checked rows; `settings` is the mixture, `top` a second layer that learns along."""
+def learn_first_layer(
+    settings: Any, given: GivenRows, top: TopLayer | None, monitor: Monitor, seed: int | None
+) -> FirstLayer:
+    """Learn from checked rows; `settings` is the mixture, `top` a second layer that learns along.
+
+    `seed` decides on the start; by default it is drawn.
+    """
     n_threads = resolve_threads(settings.n_threads)
     random = check_random_state(settings.random_state)
+    first = int(random.randint(2**31))
+    seed = first if seed is None else seed
     engine = given.engine(settings, n_threads)
     with single_threaded_blas():
-        survey = engine.survey(int(random.randint(2**31)))
-        drawn = draw_distinct(survey.hashes, given.weight)
-        n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), drawn.size)
-        norm = _choose_norm(settings, engine, survey, drawn, n_fields)
+        survey = engine.survey(seed)
+        distinct = draw_distinct(survey.hashes, given.weight)
+        n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), distinct.size)
+        norm = _choose_norm(settings, engine, survey, distinct, n_fields)
         engine.normalise(norm)
         search = new_search(settings, n_fields, n_threads)
         _check_in_memory(settings, given, search)
+        checkpoint = _checkpoint(settings, given, survey, search, monitor, (n_fields, norm, seed))
         if top:
             top.begin(n_fields)
         if settings.solver == "em":
-            fields = _learn_em(settings, engine, survey, drawn[:n_fields], search, monitor, top)
+            fields = _learn_em(settings, engine, survey, distinct[:n_fields], search, monitor, top, checkpoint)
         else:
             rng = np.random.default_rng(random.randint(2**31))
             fields = _learn_hebbian(settings, engine, n_fields, search, monitor, top, rng)
@@ -109,6 +119,29 @@ def _check_in_memory(settings: Any, given: GivenRows, search: Search) -> None:
     )
 
 
+def _checkpoint(
+    settings: Any, given: GivenRows, survey: Survey, search: Search, monitor: Monitor, chosen: tuple[int, float, int]
+) -> Checkpoint | None:
+    """Return where the mixture keeps its state, and what has to be the same when another fit goes on from it."""
+    if settings.checkpoint is None:
+        return None
+    if settings.solver != "em" or isinstance(search, FullSearch):
+        raise ValueError("checkpoint: only solver='em' with a truncation can keep its state: pass these, or None")
+    n_fields, norm, seed = chosen
+    identity = {
+        "data": digest(survey.hashes, given.sums, given.weight),
+        "rows": given.n_rows,
+        "n_components": n_fields,
+        "norm": norm,
+        "truncation": search.truncation,
+        "search": search.name,
+        "shrinkage": float(settings.shrinkage),
+        "random_state": seed,
+    }
+    path = Path(settings.checkpoint) / f"mixture-{monitor.place.get('mixture', 1)}.state"
+    return Checkpoint(path, bool(settings.resume), identity)
+
+
 def _truncation(settings: Any, n_fields: int) -> int:
     return min(settings.truncation or n_fields, n_fields)
 
@@ -131,13 +164,23 @@ def _learn_em(
     search: Search,
     monitor: Monitor,
     top: TopLayer | None,
+    checkpoint: Checkpoint | None,
 ) -> Fields:
     above = survey.mean_above(engine.norm)
     fields = start_around(1 + above, normalise(engine.take(chosen), engine.norm, settings.zero_rows))
     if isinstance(search, NeighbourSearch):
         fields = search.arrange(fields)
     shrinkage = Shrinkage.towards(above, settings.shrinkage)
-    return run_em(engine, fields, search, monitor, max_iter=settings.max_iter, top=top, shrinkage=shrinkage)
+    return run_em(
+        engine,
+        fields,
+        search,
+        monitor,
+        max_iter=settings.max_iter,
+        top=top,
+        shrinkage=shrinkage,
+        checkpoint=checkpoint,
+    )
 
 
 def _learn_hebbian(

@@ -19,6 +19,7 @@ from tnesi._parameters import unchanged_on_failure
 from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
+from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import ZeroRows
 from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
@@ -220,7 +221,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self._check_parameters()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint):
             rows = TrainingRows.of(self, X, y, sample_weight)
             trouble = self._learn(rows)
         if trouble:
@@ -230,7 +231,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def _learn(self, rows: TrainingRows) -> str | None:
         """Learn both layers; return what to warn of."""
         random = check_random_state(self.random_state)
-        seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
+        drawn = [int(random.randint(2**31)) for _ in range(1 + self.n_mixtures)]
+        seed, top_seed, *others = kept_seeds(self.checkpoint, drawn, resume=self.resume)
         top = new_top_layer(self, rows.label, rows.classes.size, rows.given.weight, top_seed)
         learns_along = (self.solver == "hebbian" or self.recurrent) and rows.classes.size > 0
         committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)

@@ -76,6 +76,8 @@ def check_committee(settings: Any) -> None:
             f"n_mixtures={settings.n_mixtures}: committees need solver='em' and recurrent=False; pass these, or "
             "n_mixtures=1"
         )
+    if settings.checkpoint is not None and settings.recurrent:
+        raise ValueError("checkpoint: a recurrent network cannot keep its state; pass recurrent=False, or None")
 
 
 def learn_committee(settings: Any, seeds: Sequence[int], rows: TrainingRows, top: TopLayer | None = None) -> Committee:

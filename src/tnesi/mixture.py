@@ -21,6 +21,7 @@ from tnesi._blocks import checked_blocks
 from tnesi._first_layer import learn_first_layer
 from tnesi._given_rows import GivenRows
 from tnesi._parameters import check_choice, check_integer, check_real, unchanged_on_failure
+from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
 from tnesi.engine.threads import resolve_threads
@@ -201,18 +202,21 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self : PoissonMixture
         """
         self._check_parameters()
-        with unchanged_on_failure(self):
-            _, monitor = self._learn(GivenRows.of(self, X, sample_weight))
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint):
+            seed = int(check_random_state(self.random_state).randint(2**31)) if self.checkpoint is not None else None
+            if seed is not None:
+                (seed,) = kept_seeds(self.checkpoint, [seed], resume=self.resume)
+            _, monitor = self._learn(GivenRows.of(self, X, sample_weight), seed=seed)
         if trouble := self._trouble(monitor):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
     def _learn(
-        self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None
+        self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None, seed: int | None = None
     ) -> tuple[Activities, Monitor]:
         """Learn from checked rows, with a second layer, in a committee."""
         monitor = Monitor(float(self.tol), self._listener(), place or {})
-        learned = learn_first_layer(self, given, top, monitor)
+        learned = learn_first_layer(self, given, top, monitor, seed)
         self.n_components_, self.truncation_, self.norm_ = len(learned.fields), learned.truncation, learned.norm
         self._search, self._fields, self.weights_ = learned.search, learned.fields, learned.fields.w
         self.history_ = monitor.history

@@ -79,6 +79,11 @@ def fit(
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
     zero_rows: ZeroRows = "error",
     threads: Threads = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the state after each iteration there, so that --resume can go on."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from what is in the --checkpoint folder.")] = False,
     training_state: Annotated[
         bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
     ] = True,
@@ -109,7 +114,7 @@ def fit(
             n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
             self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None, label_method=label_method,
-            unknown_classes=unknown_classes,
+            unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
@@ -168,9 +173,21 @@ def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) 
                 raise ValueError(f"{name} is for classifiers, and there are no labels: give --labels")
         known = PoissonMixture().get_params()
         mixture = PoissonMixture(**{name: value for name, value in parameters.items() if name in known})
-        mixture.set_params(callback=listener).fit(found.X)
+        mixture.set_params(callback=listener).fit(_rows(found, progress))
         return mixture
-    return SimpletronClassifier(callback=listener, **parameters).fit(found.X, y)
+    return SimpletronClassifier(callback=listener, **parameters).fit(_rows(found, progress), y)
+
+
+def _rows(found: Data, progress: Progress) -> Any:
+    """Return the rows as they are learned from: in memory, or block by block where there are many."""
+    from tnesi.data.block_source import TellingSource
+    from tnesi.data.source import ArraySource
+    from tnesi.engine.spool import IN_MEMORY
+
+    rows = found.rows
+    if isinstance(rows, ArraySource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
+        return found.X
+    return TellingSource(rows, tell_parts(progress))
 
 
 def _keep(model: Model, found: Data, n_labels: int, output: Path, *, seed: int, training: bool) -> None:

@@ -20,6 +20,9 @@ a file is ever executed, and what is damaged is refused with a `DataError` that 
 
 Labels are integers or strings, None where a row has no label.
 
+Estimators learn from ``open_data(...).X`` or, without holding all rows in memory, from ``open_data(...).rows``; rows that
+a program makes block by block are a `BlockSource`.
+
 .. [1] The one named by ``label_column``, else the one called label, labels, class, target or y.
 .. [2] ``open_data(..., labels="labels.csv")``, for every kind of data; see `tnesi.data.label_files`.
 .. [3] In upper or lower case. Rows: ``X``, ``data``, ``X_train``, ``train_images``, ``images``, ``features``, ``arr_0``
@@ -41,6 +44,7 @@ array(['rose', None], dtype=object)
 "labels from the column 'class'"
 """
 
+from tnesi.data.block_source import BlockSource
 from tnesi.data.idx import read_idx
 from tnesi.data.label_files import read_labels
 from tnesi.data.labels import few_labels
@@ -49,6 +53,7 @@ from tnesi.data.opening import open_data
 from tnesi.data.source import Data, DataError, Source
 
 __all__ = [
+    "BlockSource",
     "Data",
     "DataError",
     "DataNotFoundError",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.engine.checkpoint import Checkpoint
 from tnesi.engine.interrupt import complete_iterations
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.part import Part, Summary
@@ -36,6 +37,7 @@ class Engine(Protocol):
     def activities(self) -> Activities: ...
     def begin(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
     def step(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
+    def resume(self, fields: Fields, activities: Activities) -> None: ...
     def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields: ...
 
 
@@ -79,11 +81,12 @@ def run_em(
     top: TopLayer | None = None,
     shrinkage: Shrinkage | None = None,
     observe: Callable[[Fields], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Fields:
     """Learn until the monitor says stop; Ctrl-C ends it with the iteration at hand.
 
     `top` is the second layer of a recurrent network, which learns along. `observe` sees the fields after each
-    iteration has been recorded.
+    iteration has been recorded. The state after each iteration goes to `checkpoint`, or comes from there.
 
     Returns
     -------
@@ -97,15 +100,23 @@ def run_em(
         stop = monitor.record(energy, summary.changed / engine.n_rows, search.name, log_prior)
         if observe:
             observe(fields)
+        if checkpoint:
+            checkpoint.save(fields, engine.activities, search, monitor, stopped=stop)
         return stop
 
     if isinstance(search, FullSearch):
         return _run_full(engine.part, fields, search, monitor, record, max_iter, top, shrinkage)
-    if record(fields, engine.begin(fields, search, top.prior() if top else None)):
+    before = checkpoint.load(search, monitor) if checkpoint else None
+    if before:
+        fields, activities, ended = before
+        engine.resume(fields, activities)
+    else:
+        ended = record(fields, engine.begin(fields, search, top.prior() if top else None))
+    if ended:
         return fields
     spare, given = None, fields
     try:
-        for complete in complete_iterations(max_iter):
+        for complete in complete_iterations(max_iter + 1 - len(monitor.history)):
             with complete:
                 new = engine.m_step(fields, shrinkage, spare)
                 if top:

@@ -28,6 +28,8 @@ class Monitor:
     history : list of dict
         Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of points with a new best field),
         ``search``, ``seconds`` since the start.
+    objective : float
+        What EM raises, after the last iteration.
     """
 
     tol: float
@@ -36,12 +38,12 @@ class Monitor:
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
+    objective: float = -np.inf
     _began: float = field(default_factory=time.perf_counter)
-    _objective: float = -np.inf
 
     def record(self, free_energy: float, changed: float, search: str, log_prior: float = 0.0) -> bool:
         """Add an iteration; return whether to stop. What EM raises is the free energy plus `log_prior`."""
-        gain = free_energy + log_prior - self._objective
+        gain = free_energy + log_prior - self.objective
         entry: Record = {
             "iteration": len(self.history),
             "free_energy": free_energy,
@@ -50,11 +52,16 @@ class Monitor:
             "seconds": time.perf_counter() - self._began,
             **self.place,
         }
-        self._objective = free_energy + log_prior
+        self.objective = free_energy + log_prior
         self.history.append(entry)
         self.converged = bool(gain < self.tol)
         told_to_stop = self.listener is not None and bool(self.listener(entry))
         return self.converged or told_to_stop
+
+    def restore(self, history: list[Record], objective: float, *, converged: bool) -> None:
+        """Go on from the history of an earlier run."""
+        self.history, self.objective, self.converged = history, objective, converged
+        self._began = time.perf_counter() - (history[-1]["seconds"] if history else 0.0)
 
 
 def print_record(record: Record) -> None:

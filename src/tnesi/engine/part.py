@@ -121,6 +121,13 @@ class Part:
         """Learn from the activities as they are."""
         return Summary(np.array([self._learn(place, rows, statistics) for place, rows in self._grains()]), 0)
 
+    def resume(self, activities: Activities, statistics: Statistics | None) -> None:
+        """Learn from activities that were found before."""
+        self.activities, self.constant = activities, np.empty(self.store.n_rows)
+        for place, rows in self._grains():
+            kernels.log_factorials(rows.x, rows.scale, self.constant[place], self.n_threads)
+            self._learn(place, rows, statistics)
+
     def _learn(self, place: slice, rows: Rows, statistics: Statistics | None) -> float:
         """Add what the rows of a grain teach; return their part of the free energy."""
         own = self.activities.at(place)

@@ -133,8 +133,8 @@ class NeighbourSearch:
     n_neighbours: int = N_NEIGHBOURS
     lists: Array | None = None
     doubtful_below: float | None = None
+    age: int = field(default=0, repr=False)
     _cells: Cells | None = field(default=None, repr=False)
-    _age: int = field(default=0, repr=False)
     name = "neighbours"
 
     def arrange(self, fields: Fields) -> Fields:
@@ -168,14 +168,14 @@ class NeighbourSearch:
         """Count an iteration; return whether the lists have to be made anew after it."""
         if self.lists is None:
             return False
-        self._age += 1
-        return self._age >= _LISTS_LAST
+        self.age += 1
+        return self.age >= _LISTS_LAST
 
     def remember(self, ids: Array, n_fields: int) -> None:
         """Make the lists anew from the fields of some points: near are the fields that share points."""
         lists = np.empty((n_fields, self.n_neighbours), np.int32)
         kernels.build_lists(np.ascontiguousarray(ids), lists, self.n_threads)
-        self.lists, self._age = lists, 0
+        self.lists, self.age = lists, 0
         self._cells = None  # the fields are about to move
 
     def settle(self, fields: Fields, sample: Activities, constant: Array) -> None:

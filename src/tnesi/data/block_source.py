@@ -1,0 +1,78 @@
+"""Rows that somebody else hands out in blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.source import BLOCK_ROWS, DataError, Source, check_shape, regroup
+
+Array = npt.NDArray[Any]
+
+
+class BlockSource(Source):
+    """Rows from any iterable of blocks, of which the number of rows is known.
+
+    Parameters
+    ----------
+    blocks : iterable of array-like, or callable
+        Blocks of any sizes, all with the same columns. A function that returns such an iterable can be asked again; an
+        iterator can be read once, which is enough for `fit`.
+    n_rows : int
+        Of all blocks together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tnesi import PoissonMixture
+    >>> rng = np.random.default_rng(0)
+    >>> source = BlockSource((rng.poisson(3.0, (100, 8)) + 1 for _ in range(5)), n_rows=500)
+    >>> PoissonMixture(10, random_state=0).fit(source).weights_.shape
+    (10, 8)
+    """
+
+    def __init__(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]], n_rows: int) -> None:
+        self._again = blocks if callable(blocks) else None
+        self._once: Iterator[Any] | None = iter(blocks() if callable(blocks) else blocks)
+        first = next(self._once, None)
+        if first is None:
+            raise DataError("there are no blocks at all, so there is nothing to learn from")
+        first = _rows(first)
+        self._once = itertools.chain([first], self._once)
+        self.n_rows, self.n_features = check_shape(n_rows, first.shape[1], "the blocks")
+        self.dtype = first.dtype
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        blocks, self._once = self._once, None
+        if blocks is None:
+            if self._again is None:
+                raise DataError("these blocks can be read only once: give a function that returns them instead")
+            blocks = iter(self._again())
+        return regroup((_rows(block) for block in blocks), size)
+
+
+class TellingSource(Source):
+    """The same rows, telling how far they have been read."""
+
+    def __init__(self, rows: Source, tell: Callable[[str, int, int | None], None]) -> None:
+        self._rows, self._tell = rows, tell
+        self.n_rows, self.n_features, self.dtype = rows.n_rows, rows.n_features, rows.dtype
+        self.image_shape, self.feature_names = rows.image_shape, rows.feature_names
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        done = 0
+        for block in self._rows.blocks(size):
+            yield block
+            done += len(block)
+            self._tell("reading rows", done, self.n_rows)
+
+
+def _rows(block: Any) -> Array:
+    rows = np.asarray(block)
+    if rows.ndim != 2 or rows.dtype.kind not in "buif":
+        raise DataError(f"a block of shape {rows.shape} and type {rows.dtype}: rows and columns of numbers are needed")
+    return rows

@@ -1,0 +1,189 @@
+"""The state of a fit after each iteration, in a folder: a killed fit goes on from there, to the same last bit.
+
+There is one file for each mixture, safetensors with a JSON header, which takes the place of the one before when it is
+whole. What follows from the data (sums, constants, statistics of the rows) is not in it but found again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from tnesi._files import alone_in, replacing
+from tnesi.engine.monitor import Monitor
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields
+from tnesi.search.exact import ExactSearch
+from tnesi.search.neighbours import NeighbourSearch
+
+Array = npt.NDArray[Any]
+
+FORMAT = 1
+_FIELDS = ("w", "log_w", "log_w_sum", "w_sum")
+_ACTIVITIES = ("ids", "s", "log_sum")
+
+
+class CheckpointError(ValueError):
+    """A state from which a fit cannot go on; the message says what to do."""
+
+
+@dataclass
+class Checkpoint:
+    """Where a mixture keeps its state.
+
+    Attributes
+    ----------
+    path : Path
+    resume : bool
+        Whether to go on from what is there.
+    identity : dict
+        What has to be the same for that: parameters, and a digest of the data.
+    """
+
+    path: Path
+    resume: bool
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, fields: Fields, activities: Activities, search: Any, monitor: Monitor, *, stopped: bool) -> None:
+        """Keep the state after an iteration."""
+        arrays = {name: getattr(fields, name) for name in _FIELDS}
+        arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
+        age = 0
+        if isinstance(search, NeighbourSearch) and search.lists is not None:
+            arrays["lists"], age = search.lists, search.age
+        header = {
+            "format": FORMAT,
+            "identity": self.identity,
+            "history": monitor.history,
+            "objective": monitor.objective,
+            "converged": monitor.converged,
+            "stopped": stopped,
+            "age": age,
+        }
+        with replacing(self.path, sync=False) as temporary:
+            try:
+                save_file(arrays, temporary, metadata={"tnesi checkpoint": json.dumps(header, default=_plain)})
+            except SafetensorError as error:
+                raise OSError(f"{self.path} could not be written ({error}): is there room on the disk?") from error
+
+    def load(self, search: ExactSearch | NeighbourSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
+        """Return fields, activities and whether learning has ended, and put search and monitor where they were.
+
+        There is nothing to go on from before the first iteration has been complete.
+        """
+        if not self.resume or not self.path.exists():
+            return None
+        header, arrays = self._read()
+        if header["identity"] != self.identity:
+            other = [name for name, value in self.identity.items() if header["identity"].get(name) != value]
+            raise CheckpointError(
+                f"{self.path} is of a fit with other {', '.join(other) or 'parameters'}: pass what it was begun with, "
+                "or another folder as checkpoint"
+            )
+        if isinstance(search, NeighbourSearch) and "lists" in arrays:
+            search.lists, search.age = arrays["lists"], header["age"]
+        monitor.restore(header["history"], header["objective"], converged=header["converged"])
+        fields = Fields(*(arrays[name] for name in _FIELDS))
+        return fields, Activities(*(arrays[name] for name in _ACTIVITIES)), bool(header["stopped"])
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        try:
+            with safe_open(self.path, "numpy") as file:
+                header: dict[str, Any] = json.loads(file.metadata()["tnesi checkpoint"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            if header["format"] != FORMAT:
+                raise CheckpointError(f"{self.path} was written by another version of tnesi: begin anew without resume")
+            self._check(header, arrays)
+        except CheckpointError:
+            raise
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{self.path} is damaged or no state of a fit ({error}): begin anew, without resume"
+            ) from error
+        return header, arrays
+
+    def _check(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+        n_fields, n_features = arrays["w"].shape
+        n, width = arrays["ids"].shape
+        shapes = {
+            "w": (n_fields, n_features),
+            "log_w": (n_fields, arrays["log_w"].shape[1]),
+            "log_w_sum": (n_fields,),
+            "w_sum": (n_fields,),
+            "ids": (n, width),
+            "s": (n, width),
+            "log_sum": (n,),
+        }
+        ids = arrays["ids"]
+        fits = all(arrays[name].shape == shape for name, shape in shapes.items())
+        fits = fits and all(arrays[name].dtype == np.float32 for name in shapes if name != "ids")
+        fits = fits and arrays["log_w"].shape[1] >= n_features
+        fits = fits and ids.dtype == np.int32 and ids.min(initial=0) >= -1 and ids.max(initial=0) < n_fields
+        if "lists" in arrays:
+            lists = arrays["lists"]
+            fits = fits and lists.dtype == np.int32 and lists.ndim == 2 and len(lists) == n_fields
+        fits = fits and isinstance(header["history"], list) and isinstance(header["identity"], dict)
+        if not fits or header["identity"].get("rows") != n:
+            raise ValueError("its arrays do not fit together")
+
+
+@contextmanager
+def checkpoints_in(folder: str | PathLike[str] | None) -> Iterator[None]:
+    """Let one fit at a time use a folder, and clear away what a killed one has left half written."""
+    if folder is None:
+        yield
+        return
+    place = Path(folder)
+    try:
+        with alone_in(place, wait=False):
+            for part in place.glob(".*.part"):
+                with suppress(OSError):
+                    part.unlink()
+            yield
+    except BlockingIOError:
+        raise CheckpointError(f"another fit uses {place}: wait for it, or pass another folder as checkpoint") from None
+
+
+def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: bool) -> list[int]:
+    """Return the seeds with which the fit in a folder was begun, or keep these."""
+    if folder is None:
+        return seeds
+    path = Path(folder) / "seeds.json"
+    if resume and path.exists():
+        try:
+            kept = [int(seed) for seed in json.loads(path.read_text())]
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"{path} is damaged ({error}): begin anew, without resume") from error
+        if len(kept) == len(seeds):
+            return kept
+        raise CheckpointError(
+            f"{folder} is of a fit with another number of mixtures: pass another folder as checkpoint"
+        )
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(seeds))
+    return seeds
+
+
+def digest(*arrays: Array | None) -> str:
+    """Return a hash of some arrays."""
+    found = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        if array is not None:
+            found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """What a callback has put into the history as NumPy's numbers."""
+    return value.item() if isinstance(value, np.generic) else str(value)

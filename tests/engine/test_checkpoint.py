@@ -1,0 +1,256 @@
+"""A fit that is killed goes on from its last iteration and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.data import few_labels
+from tnesi.engine import store
+from tnesi.engine.checkpoint import CheckpointError
+
+KILLED_AT_RANDOM = """
+import json, os, signal, sys, time
+from pathlib import Path
+import numpy as np
+from sklearn.datasets import load_digits
+from tnesi import SimpletronClassifier, _blocks
+from tnesi.data import few_labels
+from tnesi.engine import spool, store
+
+folder, n_kills = Path(sys.argv[1]), int(sys.argv[2])
+store._GRAIN = 256
+X, y = load_digits(return_X_y=True)
+few = few_labels(y, 3, np.random.default_rng(0))
+np.save(folder / "rows.npy", X.astype(np.uint8))
+
+def fit(name, **parameters):
+    X = np.load(folder / "rows.npy", mmap_mode="r")
+    settings = dict(norm=180, max_iter=12, tol=0, n_mixtures=2, random_state=3, n_threads=2) | parameters
+    clf = SimpletronClassifier(560, **settings).fit(X, few)
+    np.savez(folder / f"{name}.tmp.npz", *(m.weights_ for m in clf.mixtures_), clf.predict_proba(X))
+    os.replace(folder / f"{name}.tmp.npz", folder / f"{name}.npz")
+
+began = time.perf_counter()
+fit("undisturbed")
+seconds = time.perf_counter() - began
+rng, kills, stories, sizes = np.random.default_rng(int(time.time())), 0, 0, []
+while kills < n_kills:
+    stories += 1
+    if stories == 2:  # the second time the rows are in a file
+        spool.IN_MEMORY = _blocks.IN_MEMORY = 1000
+    state = folder / f"state-{stories}"
+    while True:
+        child = os.fork()
+        if child == 0:
+            try:
+                fit("killed", checkpoint=state, resume=True)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+            os._exit(0)
+        time.sleep(rng.uniform(0, 0.7 * seconds))
+        os.kill(child, signal.SIGKILL)
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            break
+        kills += 1
+        sizes.append(sum(f.stat().st_size for f in state.iterdir()) if state.exists() else 0)
+    with np.load(folder / "undisturbed.npz") as one, np.load(folder / "killed.npz") as other:
+        assert all(np.array_equal(one[name], other[name]) for name in one.files)
+    (folder / "killed.npz").unlink()
+print(json.dumps({"kills": kills, "stories": stories, "largest": max(sizes), "end": sizes[-1]}))
+"""
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", KILLED_AT_RANDOM, str(tmp_path), "50"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    print(found)
+    assert found["kills"] >= 50
+    assert found["stories"] >= 2
+    whole = 2 * (560 * 64 * 8 + 1797 * 15 * 8)  # two mixtures
+    assert found["largest"] < 3 * whole
+
+
+class Stop(Exception):  # noqa: N818 - nothing went wrong
+    pass
+
+
+def stop_after(n: int) -> Any:
+    def callback(record: dict[str, Any]) -> None:
+        if record["iteration"] == n:
+            raise Stop
+
+    return callback
+
+
+def mixture(folder: Path | None = None, **parameters: Any) -> PoissonMixture:
+    settings = {"n_components": 60, "norm": 180, "max_iter": 7, "tol": 0, "random_state": 0} | parameters
+    return PoissonMixture(**settings, checkpoint=folder)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}, {"shrinkage": 0.0}])
+@pytest.mark.parametrize("grain", [256, 65536])
+def test_the_same_bits(
+    digits: tuple[Any, Any],
+    tmp_path: Path,
+    parameters: dict[str, Any],
+    grain: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store, "_GRAIN", grain)
+    X, _ = digits
+    expected = mixture(**parameters).fit(X)
+    for n in (0, 1, 4):
+        with pytest.raises(Stop):
+            mixture(tmp_path, callback=stop_after(n), **parameters).fit(X)
+        assert len(mixture(tmp_path, resume=True, **parameters | {"max_iter": n + 2}).fit(X).history_) == n + 3
+        found = mixture(tmp_path, resume=True, **parameters).fit(X)
+        again = mixture(tmp_path, resume=True, **parameters).fit(X)  # there is nothing left to do
+        for other in (found, again):
+            np.testing.assert_array_equal(expected.weights_, other.weights_)
+            np.testing.assert_array_equal(expected.score_samples(X), other.score_samples(X))
+            assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in other.history_]
+
+
+def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = digits
+    few = few_labels(y, 3, np.random.default_rng(0))
+    settings: dict[str, Any] = {"n_components": 50, "norm": 180, "max_iter": 5, "tol": 0, "checkpoint": tmp_path}
+    first = SimpletronClassifier(**settings).fit(X, few)
+    np.testing.assert_array_equal(
+        first.predict_proba(X), SimpletronClassifier(**settings, resume=True).fit(X, few).predict_proba(X)
+    )
+    assert not np.array_equal(first.mixture_.weights_, SimpletronClassifier(**settings).fit(X, few).mixture_.weights_)
+
+
+def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, _ = digits
+    stopped = mixture(tmp_path, callback=lambda record: record["iteration"] == 2).fit(X)
+    assert mixture(tmp_path, resume=True).fit(X).n_iter_ == stopped.n_iter_ == 2
+    converged = mixture(tmp_path / "converged", tol=0.5).fit(X)
+    assert converged.converged_
+    again = mixture(tmp_path / "converged", tol=0.5, resume=True).fit(X)
+    assert again.converged_
+    assert again.n_iter_ == converged.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"norm": 170}, "norm"),
+        ({"n_components": 61}, "n_components"),
+        ({"truncation": 14}, "truncation"),
+        ({"shrinkage": 2}, "shrinkage"),
+        ({"search": "exact"}, "search"),
+        ({"weight": 2}, "data"),
+        ({"rows": 5}, "data, rows"),
+    ],
+)
+def test_another_fit_does_not_go_on(digits: tuple[Any, Any], tmp_path: Path, change: dict[str, Any], what: str) -> None:
+    X, _ = digits
+    mixture(tmp_path).fit(X)
+    weight = np.full(len(X), change.pop("weight")) if "weight" in change else None
+    rows = X[change.pop("rows") :] if "rows" in change else X
+    with pytest.raises(CheckpointError, match=f"a fit with other {what}: pass"):
+        mixture(tmp_path, resume=True, **change).fit(rows, sample_weight=weight)
+
+
+def test_without_resume_it_begins_anew(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, _ = digits
+    mixture(tmp_path, norm=170).fit(X)
+    np.testing.assert_array_equal(mixture(tmp_path).fit(X).weights_, mixture().fit(X).weights_)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "text", "empty", "other format", "ids", "no header"])
+def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, damage: str) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    X, _ = digits
+    mixture(tmp_path).fit(X)
+    path = tmp_path / "mixture-1.state"
+    whole, arrays = path.read_bytes(), load_file(path)
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])["__metadata__"]
+    match damage:
+        case "truncated":
+            path.write_bytes(whole[:-100])
+        case "text":
+            path.write_text("hello")
+        case "empty":
+            path.write_bytes(b"")
+        case "other format":
+            save_file(
+                arrays, path, {key: value.replace('"format": 1', '"format": 99') for key, value in header.items()}
+            )
+        case "ids":
+            arrays["ids"][3, 3] = 60
+            save_file(arrays, path, header)
+        case "no header":
+            save_file(arrays, path)
+    with pytest.raises(CheckpointError, match="begin anew"):
+        mixture(tmp_path, resume=True).fit(X)
+    (tmp_path / "seeds.json").write_text("{")
+    with pytest.raises(CheckpointError, match="begin anew"):
+        mixture(tmp_path, resume=True).fit(X)
+    assert mixture(tmp_path).fit(X).n_iter_ == 7
+
+
+def test_what_cannot_be_kept_says_so(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = digits
+    with pytest.raises(ValueError, match="only solver='em'"):
+        mixture(tmp_path, solver="hebbian").fit(X)
+    with pytest.raises(ValueError, match="only solver='em'"):
+        mixture(tmp_path, n_components=600, truncation=None).fit(X)
+    with pytest.raises(ValueError, match="recurrent=False"):
+        SimpletronClassifier(recurrent=True, checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(ValueError, match="pass the folder"):
+        mixture(resume=True).fit(X)
+
+
+def test_one_fit_at_a_time(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, _ = digits
+
+    def other(record: dict[str, Any]) -> None:
+        with pytest.raises(CheckpointError, match="another fit uses"):
+            mixture(tmp_path).fit(X)
+
+    mixture(tmp_path, callback=other, max_iter=1).fit(X)
+
+
+def test_half_written_files_are_cleared_away(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, _ = digits
+    (tmp_path / ".mixture-1.state.abc.part").write_bytes(b"half")
+    mixture(tmp_path).fit(X)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "mixture-1.state", "seeds.json"]
+
+
+def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = digits
+    from tnesi.engine import checkpoint
+
+    save, count = checkpoint.save_file, 0
+
+    def full(*args: Any, **kwargs: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise OSError(28, "No space left on device")
+        save(*args, **kwargs)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        mixture(tmp_path).fit(X)
+    found = mixture(tmp_path, resume=True).fit(X)
+    np.testing.assert_array_equal(found.weights_, mixture().fit(X).weights_)
