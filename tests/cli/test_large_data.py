@@ -42,9 +42,9 @@ def test_large_files_are_read_block_by_block(
     if kind == "npy":
         np.save(place, X.astype(np.uint8))
     else:
-        import pandas
+        import pandas as pd
 
-        frame = pandas.DataFrame(X.astype(np.uint8), columns=[f"p{i}" for i in range(64)])
+        frame = pd.DataFrame(X.astype(np.uint8), columns=[f"p{i}" for i in range(64)])
         frame.to_csv(place, index=False) if kind == "csv" else frame.to_parquet(place)
     np.savetxt(tmp_path / "labels.csv", np.where(np.arange(len(y)) < 200, y, -1), "%d")
     words = ["fit", place, "--labels", tmp_path / "labels.csv", "--fields", 50, "-o"]

@@ -20,8 +20,8 @@ a file is ever executed, and what is damaged is refused with a `DataError` that 
 
 Labels are integers or strings, None where a row has no label.
 
-Estimators learn from ``open_data(...).X`` or, without holding all rows in memory, from ``open_data(...).rows``; rows that
-a program makes block by block are a `BlockSource`.
+Estimators learn from ``open_data(...).X`` or, without holding all rows in memory, from ``open_data(...).rows``; rows
+that a program makes block by block are a `BlockSource`.
 
 .. [1] The one named by ``label_column``, else the one called label, labels, class, target or y.
 .. [2] ``open_data(..., labels="labels.csv")``, for every kind of data; see `tnesi.data.label_files`.

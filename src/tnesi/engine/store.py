@@ -86,14 +86,20 @@ class FileStore:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"keep": None}  # another process only reads
 
-    def read(self, place: slice) -> Array:
+    def read(self, place: slice, room: Array | None = None) -> Array:
+        """Return consecutive rows, in the `room` of earlier ones if there is any: new memory costs as much as reading."""
         start, stop, _ = place.indices(self.n_rows)
-        row_bytes = self.n_features * self.dtype.itemsize
-        n_values = (stop - start) * self.n_features
-        x = np.fromfile(self.path, self.dtype, n_values, offset=self.offset + start * row_bytes)
-        if x.size < n_values:
-            raise OSError(f"{self.path} has become shorter while it was being read: leave it alone during learning")
-        x = x.reshape(stop - start, self.n_features)
+        if room is None:
+            room = np.empty((stop - start, self.n_features), self.dtype)
+        x = room[: stop - start]
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(self.offset + start * self.n_features * self.dtype.itemsize)
+            rest = memoryview(x).cast("B")
+            while rest:
+                n_read = file.readinto(rest)
+                if not n_read:
+                    raise OSError(f"{self.path} has become shorter: leave it alone while it is being learned from")
+                rest = rest[n_read:]
         first, last = np.searchsorted(self.even, [start, stop])
         x[self.even[first:last] - start] = 1
         return x
@@ -105,7 +111,7 @@ class FileStore:
             for row, number in zip(out, index, strict=True):
                 file.seek(self.offset + int(number) * row_bytes)
                 if file.readinto(row.data) != row_bytes:
-                    raise OSError(f"{self.path} has become shorter while it was being read")
+                    raise OSError(f"{self.path} has become shorter: leave it alone while it is being learned from")
         out[np.isin(index, self.even)] = 1
         return out
 
@@ -126,16 +132,20 @@ def grain_rows(n_values: float) -> int:
 
 
 def parts(store: Store, size: int) -> Iterator[tuple[slice, Any]]:
-    """Yield all rows, `size` at a time; from a file the next ones are read while these are worked on."""
+    """Yield all rows, `size` at a time; from a file the next ones are read while these are worked on.
+
+    What is read from a file is there until the next rows are asked for.
+    """
     places = [slice(start, min(start + size, store.n_rows)) for start in range(0, store.n_rows, size)]
-    if store.in_memory or len(places) < 2:
+    if not isinstance(store, FileStore):
         for place in places:
             yield place, store.read(place)
         return
+    rooms = [np.empty((min(size, store.n_rows), store.n_features), store.dtype) for _ in places[:2]]
     with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(store.read, places[0])
-        for place, after in zip(places, [*places[1:], None], strict=True):
+        coming = reader.submit(store.read, places[0], rooms[0])
+        for i, place in enumerate(places):
             x = coming.result()
-            if after is not None:
-                coming = reader.submit(store.read, after)
+            if i + 1 < len(places):
+                coming = reader.submit(store.read, places[i + 1], rooms[(i + 1) % 2])
             yield place, x
