@@ -87,14 +87,14 @@ class FileStore:
         return vars(self) | {"keep": None}  # another process only reads
 
     def read(self, place: slice, room: Array | None = None) -> Array:
-        """Return consecutive rows, in the `room` of earlier ones if there is any: new memory costs as much as reading."""
+        """Return consecutive rows, in the `room` of earlier ones if there is any: new memory costs much."""
         start, stop, _ = place.indices(self.n_rows)
         if room is None:
             room = np.empty((stop - start, self.n_features), self.dtype)
         x = room[: stop - start]
         with self.path.open("rb", buffering=0) as file:
             file.seek(self.offset + start * self.n_features * self.dtype.itemsize)
-            rest = memoryview(x).cast("B")
+            rest = x.data.cast("B")
             while rest:
                 n_read = file.readinto(rest)
                 if not n_read:
