@@ -18,6 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
+import cost_model
 import memory
 import out_of_core
 import speed
@@ -38,13 +39,14 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "memory": memory.memory,
     "streaming": streaming.streaming,
     "out-of-core": out_of_core.out_of_core,
+    "cost-model": cost_model.cost_model,
     "accuracy": accuracy.accuracy,
     "calibration": accuracy.calibration,
     "unknown": accuracy.unknown,
     "norm": accuracy.norm,
     "hebbian": accuracy.hebbian,
 }
-ON_REQUEST = ("out-of-core", "calibration", "unknown", "norm", "hebbian")
+ON_REQUEST = ("out-of-core", "cost-model", "calibration", "unknown", "norm", "hebbian")
 
 
 def main() -> None:
