@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from tnesi._parameters import check_rows, check_weights, present_rows
+from tnesi.layers.input import Matrix
 from tnesi.layers.labels import encode_labels
 
 Array = npt.NDArray[Any]
@@ -28,7 +29,7 @@ class TrainingRows(NamedTuple):
         Which of the rows given these are; None: all.
     """
 
-    X: Array
+    X: Matrix
     label: Array
     classes: Array
     weight: Array | None

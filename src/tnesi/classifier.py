@@ -191,8 +191,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative data, labelled and unlabelled rows together.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Non-negative data, labelled and unlabelled rows together. Sparse data are never made dense.
         y : array-like of shape (n_samples,)
             Labels; rows without one have the marker `unlabelled`. If none has a label, only the first layer learns:
             `suggest` and `fit_labels` come next.
@@ -264,6 +264,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
         tags.classifier_tags.poor_score = True
         return tags

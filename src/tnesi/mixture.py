@@ -33,7 +33,7 @@ from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Prior, Shrinkage, draw_distinct, start_from_rows, start_hebbian
-from tnesi.layers.input import Rows, ZeroRows, normalise, row_hashes, usable_rows
+from tnesi.layers.input import Matrix, Rows, ZeroRows, normalise, row_hashes, usable_rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
 
@@ -179,8 +179,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative data. uint8 and float32 are used as they are; other types become float32.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Non-negative data. uint8 and float32 are used as they are; other types become float32. Sparse data, which
+            become CSR of float32, are never made dense.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -202,7 +203,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def _learn(
         self,
-        X: Array,
+        X: Matrix,
         weight: Array | None,
         number: Array | None,
         top: TopLayer | None = None,
@@ -262,7 +263,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.converged_ = monitor.converged
         return activities, monitor
 
-    def _choose_norm(self, X: Array, weight: Array | None, drawn: Array, n_threads: int) -> float:
+    def _choose_norm(self, X: Matrix, weight: Array | None, drawn: Array, n_threads: int) -> float:
         if self.norm != "auto":
             return float(self.norm)
         norm = auto_norm(X, weight, drawn, self.n_components_, n_threads)
@@ -321,7 +322,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         fields = random.randint(self.n_components_, size=n_samples)
         return random.poisson(self.weights_[fields]).astype(np.float64), fields
 
-    def _activate(self, X: Array, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
+    def _activate(self, X: Matrix, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
         """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
         settings = settings or self
         rows = normalise(X, self.norm_, settings.zero_rows)
@@ -347,9 +348,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         return both
 
-    def _count_fields(self, X: Array, weight: Array | None, n_distinct: int) -> int:
+    def _count_fields(self, X: Matrix, weight: Array | None, n_distinct: int) -> int:
         if self.n_components == "auto":
-            n_rows = len(X) if weight is None else max(float(weight.sum(dtype=np.float64)), len(X))
+            n_rows = X.shape[0] if weight is None else max(float(weight.sum(dtype=np.float64)), X.shape[0])
             return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
         if self.n_components > n_distinct:
             raise ValueError(
@@ -391,5 +392,6 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags

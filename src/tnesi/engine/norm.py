@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from tnesi.engine.em import run_em
 from tnesi.engine.monitor import Monitor
 from tnesi.layers.fields import start_from_rows
-from tnesi.layers.input import normalise
+from tnesi.layers.input import Matrix, dense, normalise
 from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ _RARE, _SHARE = 0.02, 0.3
 _FEWEST_ROWS = 10
 
 
-def auto_norm(X: Array, weight: Array | None, drawn: Array, n_fields: int, n_threads: int) -> float:
+def auto_norm(X: Matrix, weight: Array | None, drawn: Array, n_fields: int, n_threads: int) -> float:
     """Return A for the rows `X` (no row all zero) and a mixture of `n_fields` fields.
 
     `drawn` has one index of each distinct row in random order; the first few thousand are the sample.
@@ -48,7 +48,7 @@ def auto_norm(X: Array, weight: Array | None, drawn: Array, n_fields: int, n_thr
     used, floor = _rare_feature_floor(X, weight)
     # a sample of wide data must not become large
     n_sample = min(_SAMPLE_ROWS, max(200, _SAMPLE_VALUES // used))
-    sample = np.asarray(X[drawn[:n_sample]])
+    sample = dense(X[drawn[:n_sample]])
     sample = np.ascontiguousarray(sample[:, sample.any(axis=0)])  # blank features contribute nothing
     shares = sample / sample.sum(axis=1, keepdims=True, dtype=np.float64)
     variance = float(shares.var(axis=0).sum())
@@ -63,12 +63,12 @@ def auto_norm(X: Array, weight: Array | None, drawn: Array, n_fields: int, n_thr
     return float(X.shape[1] + np.clip(max(above, floor), low, high))
 
 
-def _rare_feature_floor(X: Array, weight: Array | None) -> tuple[int, float]:
+def _rare_feature_floor(X: Matrix, weight: Array | None) -> tuple[int, float]:
     """Return the number of features in use, and the least A - D that rare features want."""
     count, total = np.zeros(X.shape[1]), 0.0
-    for start in range(0, len(X), 4096):
+    for start in range(0, X.shape[0], 4096):
         block = X[start : start + 4096] > 0
-        w = np.ones(len(block)) if weight is None else weight[start : start + 4096].astype(np.float64)
+        w = np.ones(block.shape[0]) if weight is None else weight[start : start + 4096].astype(np.float64)
         count += w @ block
         total += float(w.sum())
     used = count[count > 0]

@@ -111,11 +111,14 @@ class Fields:
         return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
 
     def inputs(self, rows: Rows, n_threads: int) -> Array:
-        """Return x . log W for all fields: by BLAS, or natively for a mini-batch (BLAS would copy all of log W)."""
-        if len(rows) > _MINI_BATCH:
+        """Return x . log W for all fields.
+
+        Dense rows are multiplied by BLAS, but for a mini-batch, for which it would copy all of log W.
+        """
+        if len(rows) > _MINI_BATCH and not rows.is_sparse:
             return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
         out = np.empty((len(rows), len(self)), np.float32)
-        kernels.products(rows.x, self.log_w, out, n_threads)
+        kernels.products(rows.arrays, self.log_w, out, n_threads)
         return out
 
     def base(self, prior: Prior | None) -> Array:
@@ -143,7 +146,7 @@ class Fields:
         new.w_sum[:] = self.w_sum
         mass = np.empty(len(self))
         kernels.m_step(
-            rows.x,
+            rows.arrays,
             rows.scale,
             weight,
             activities.ids,
@@ -167,7 +170,7 @@ class Fields:
     ) -> None:
         """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), in place."""
         kernels.hebbian_step(
-            rows.x,
+            rows.arrays,
             rows.scale,
             weight,
             activities.ids,
@@ -199,7 +202,10 @@ def draw_distinct(hashes: Array, weight: Array | None) -> Array:
 def start_from_rows(rows: Rows, weight: Array | None, chosen: Array) -> Fields:
     """Start for EM: the chosen rows mixed half and half with the mean."""
     mean, _ = rows.moments(weight)
-    return Fields.from_weights(0.5 * rows.take(chosen).y() + 0.5 * mean.astype(np.float32))
+    w = rows.take(chosen).y()
+    w *= np.float32(0.5)
+    w += 0.5 * mean.astype(np.float32)
+    return Fields.from_weights(w)
 
 
 def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:
