@@ -17,6 +17,8 @@ from tnesi.layers.input import Matrix
 
 Array = npt.NDArray[Any]
 
+MOST_FEATURES = 2**31 - 1
+
 
 def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *, most: int | None = None) -> None:
     fits = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
@@ -40,10 +42,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
-    """Return `X` as an array of uint8, float32 or float64, or a canonical CSR array of these, finite and non-negative."""
+    """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form."""
     types = [np.float64, np.float32, np.uint8]
     checked: Matrix = validate_data(estimator, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
     if sparse.issparse(checked):
+        if checked.shape[1] > MOST_FEATURES:
+            raise ValueError(f"n_features = {checked.shape[1]}: more than {MOST_FEATURES} cannot be learned")
         checked = canonical(checked)
     if checked.shape[1] == 1:
         raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")

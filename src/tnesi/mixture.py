@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tnesi._memory import check_fields_fit
 from tnesi._parameters import (
     check_choice,
     check_integer,
@@ -217,6 +218,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         with single_threaded_blas():
             drawn = draw_distinct(row_hashes(X, int(random.randint(2**31)), n_threads), weight)
             self.n_components_ = self._count_fields(X, weight, drawn.size)
+            check_fields_fit(self.n_components_, X.shape[1], place["mixtures"] - place["mixture"] if place else 0)
             self.truncation_ = min(self.truncation or self.n_components_, self.n_components_)
             self.norm_ = self._choose_norm(X, weight, drawn, n_threads)
             rows = normalise(X, self.norm_)
@@ -350,7 +352,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def _count_fields(self, X: Matrix, weight: Array | None, n_distinct: int) -> int:
         if self.n_components == "auto":
-            n_rows = X.shape[0] if weight is None else max(float(weight.sum(dtype=np.float64)), X.shape[0])
+            n_rows: float = X.shape[0] if weight is None else max(weight.sum(dtype=np.float64), X.shape[0])
             return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
         if self.n_components > n_distinct:
             raise ValueError(

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
+from scipy.sparse import issparse
 
 from tnesi.engine.em import run_em
 from tnesi.engine.monitor import Monitor
@@ -48,8 +49,7 @@ def auto_norm(X: Matrix, weight: Array | None, drawn: Array, n_fields: int, n_th
     used, floor = _rare_feature_floor(X, weight)
     # a sample of wide data must not become large
     n_sample = min(_SAMPLE_ROWS, max(200, _SAMPLE_VALUES // used))
-    sample = dense(X[drawn[:n_sample]])
-    sample = np.ascontiguousarray(sample[:, sample.any(axis=0)])  # blank features contribute nothing
+    sample = _without_blank_features(X[drawn[:n_sample]])
     shares = sample / sample.sum(axis=1, keepdims=True, dtype=np.float64)
     variance = float(shares.var(axis=0).sum())
     if variance < 1e-12:  # all rows are proportional to each other
@@ -61,6 +61,13 @@ def auto_norm(X: Matrix, weight: Array | None, drawn: Array, n_fields: int, n_th
         above = _above_for_entropy(sample, n_small, np.clip(above, low, high), low, high, n_threads)
     above *= max(n_fields / n_small, 1) ** _GROWTH
     return float(X.shape[1] + np.clip(max(above, floor), low, high))
+
+
+def _without_blank_features(X: Matrix) -> Array:
+    """Return rows as a dense array, without features that contribute nothing."""
+    if issparse(X):
+        return dense(X[:, np.unique(X.indices)])
+    return np.ascontiguousarray(X[:, X.any(axis=0)])
 
 
 def _rare_feature_floor(X: Matrix, weight: Array | None) -> tuple[int, float]:

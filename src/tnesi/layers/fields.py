@@ -215,4 +215,7 @@ def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.rando
     that have not won yet are favoured. Without it most fields never win.
     """
     mean, std = rows.moments(weight)
-    return Fields.from_weights(mean + 2 * std * rng.random((n_fields, rows.n_features)))
+    w = rng.random((n_fields, rows.n_features))
+    w *= 2 * std
+    w += mean
+    return Fields.from_weights(w)

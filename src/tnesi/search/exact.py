@@ -27,7 +27,7 @@ NEGLIGIBLE = 1e-6
 
 
 def blocks_for(fields: Fields, rows: Rows) -> Iterator[tuple[slice, Rows]]:
-    """Yield points that are looked at together, with their places; for sparse ones, each time all weights are packed."""
+    """Yield points that are looked at together, with their places; many if sparse, as weights are packed each time."""
     at_once = max(16, _BLOCK_VALUES // len(fields))
     return rows.blocks(at_once if rows.is_sparse else min(at_once, 1024))
 
