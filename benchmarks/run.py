@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
 import memory
+import sparse
 import speed
 import streaming
 from report import Row, print_table
@@ -35,6 +36,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "predict": speed.predict,
     "memory": memory.memory,
     "streaming": streaming.streaming,
+    "sparse": sparse.sparse,
     "accuracy": accuracy.accuracy,
     "calibration": accuracy.calibration,
     "unknown": accuracy.unknown,

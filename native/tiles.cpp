@@ -1,6 +1,7 @@
 // Sparse rows against all fields. The weights of a few fields are packed column by column, so that a value of a row
 // meets all of them at once; a row's sums stay in registers. Weights are packed once for many rows, and only the
 // columns that these use.
+#include <memory>
 #include <vector>
 
 #include "activate.h"
@@ -42,6 +43,22 @@ struct Columns {
     bool all() const { return used.empty() && n > 0; }
 };
 
+// Memory at the border of cache lines, uninitialised: a vector of weights that lies across one takes twice as long to
+// load.
+class Packed {
+  public:
+    explicit Packed(std::size_t n) : room_(new float[n + kLine]) {
+        const std::size_t over = reinterpret_cast<std::uintptr_t>(room_.get()) / sizeof(float) % kLine;
+        data_ = room_.get() + (over > 0 ? kLine - over : 0);
+    }
+    float* data() const { return data_; }
+
+  private:
+    static constexpr std::size_t kLine = 16;
+    std::unique_ptr<float[]> room_;
+    float* data_;
+};
+
 inline std::size_t tile_width(std::size_t first_field, std::size_t c) {
     return (std::min(kTile, c - first_field) + kBlock - 1) / kBlock * kBlock;
 }
@@ -73,7 +90,7 @@ void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::s
     const std::size_t n_workers = static_cast<std::size_t>(std::max(n_threads, 1));
     const std::size_t chunk = std::min<std::size_t>(rows.n / (4 * n_workers) + 1, 256);
     const Lanes& simd = lanes();
-    std::vector<float> packed(at_once * tile_size);
+    const Packed packed(at_once * tile_size);
     for (std::size_t first = 0; first < n_tiles; first += at_once) {
         const std::size_t n_now = std::min(at_once, n_tiles - first);
         parallel_for(n_now * n_spans, 1, n_threads, [&](std::size_t begin, std::size_t end, int) {
