@@ -21,6 +21,7 @@ import accuracy
 import cost_model
 import memory
 import out_of_core
+import sparse
 import speed
 import streaming
 from report import Row, print_table
@@ -40,6 +41,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "streaming": streaming.streaming,
     "out-of-core": out_of_core.out_of_core,
     "cost-model": cost_model.cost_model,
+    "sparse": sparse.sparse,
     "accuracy": accuracy.accuracy,
     "calibration": accuracy.calibration,
     "unknown": accuracy.unknown,

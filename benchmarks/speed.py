@@ -20,7 +20,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
 from tnesi.layers.input import Rows, normalise, row_hashes
-from tnesi.search.exact import ExactSearch, block_rows
+from tnesi.search.exact import ExactSearch, blocks_for
 from tnesi.search.neighbours import NeighbourSearch, look
 
 A, C, TRUNCATION = 900, 10_000, 15
@@ -29,7 +29,7 @@ THREADS = resolve_threads(None)
 
 def product(fields: Fields, rows: Rows) -> None:
     """One exact E-step's matrix product alone, by BLAS with its own threads: the unit of time."""
-    for _, block in rows.blocks(block_rows(len(fields))):
+    for _, block in blocks_for(fields, rows):
         block.raw() @ fields.log_w[:, : rows.n_features].T
 
 

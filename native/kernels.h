@@ -1,7 +1,7 @@
 // The hot loops of tnesi as pure functions over arrays that the caller owns.
 //
 // Symbols, shapes and equations are those of Forster & Luecke (2017):
-//   x      N x D    raw input, uint8 or float32, non-negative
+//   x      N x D    raw input, uint8 or float32, non-negative, or sparse: float32 of which only what is above 0 is held
 //   scale  N        (A - D) / sum(x), so that y = scale * x + 1 (eq. 5) and sum(y) = A
 //   W      C x D    first-layer weights, a row is a field
 //   log_w  C x Dp   log W, rows padded with zeros to Dp = a multiple of kBlock
@@ -23,6 +23,15 @@ namespace tnesi {
 template <typename T>
 struct Rows {
     const T* x;
+    const float* scale;  // null where a kernel does not need it
+    std::size_t n, d;
+};
+
+// Row n has values[j] in column indices[j] for indptr[n] <= j < indptr[n + 1], columns in ascending order, each once.
+struct SparseRows {
+    const std::int64_t* indptr;
+    const std::int32_t* indices;
+    const float* values;
     const float* scale;
     std::size_t n, d;
 };
@@ -44,15 +53,20 @@ struct Activities {
 // K^(n) and s from all inputs. IN raw (N x C) = x . log W.  OUT activities.
 void select_top(const float* raw, const float* scale, const Fields& fields, Activities out, int n_threads);
 
-// x . log W of a mini-batch of points for all fields.  OUT out (N x C).
+// x . log W for all fields: of a mini-batch of dense points, or of any number of sparse ones.  OUT out (N x C).
 template <typename T>
-void products(const T* x, std::size_t n, std::size_t d, const float* log_w, std::size_t c, std::size_t d_padded,
-              float* out, int n_threads);
+void products(const Rows<T>& rows, const float* log_w, std::size_t c, std::size_t d_padded, float* out, int n_threads);
+void products(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, float* out,
+              int n_threads);
+
+// K^(n) and s of sparse points from all fields, without the N x C inputs.  OUT activities.
+void search_all(const SparseRows& rows, const Fields& fields, Activities out, int n_threads);
 
 // K^(n) and s from a few fields: point n looks at the fields lists[group[n]] (n_groups x g, -1 = empty) and at
 // those that out.ids names already, so that K^(n) never gets worse.  IN/OUT activities.
-template <typename T>
-void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
+// R is here and below any kind of rows: Rows<std::uint8_t>, Rows<float> or SparseRows.
+template <typename R>
+void search_groups(const R& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
                    std::size_t n_groups, std::size_t g, Activities out, int n_threads);
 
 // For each field the g fields that share most points with it, itself first.  OUT lists (C x g), -1 = empty.
@@ -73,16 +87,16 @@ struct Units {
 
 // M-step: W_c = sum_n s_nc y_n / sum_n s_nc; a field without mass keeps its weights.
 // IN activities, weight (N or null), old_w (C x D).  OUT w, log_w, log_w_sum (C), mass (C, without the prior's).
-template <typename T>
-void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+template <typename R>
+void m_step(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
             Units units, const float* old_w, Prior prior, float* w, float* log_w, float* log_w_sum, double* mass,
             std::size_t c, std::size_t d_padded, int n_threads);
 
 // The same in two parts, for rows that come in several: first sums of s_nc scale_n x_n (C x D) and of s_nc (C).
 // IN/OUT sums, mass.
-template <typename T>
-void add_statistics(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
-                    std::size_t c_prime, Units units, double* sums, double* mass, std::size_t c, int n_threads);
+template <typename R>
+void add_statistics(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+                    Units units, double* sums, double* mass, std::size_t c, int n_threads);
 
 // Then the weights.  IN sums, mass, old_w.  OUT w, log_w, log_w_sum.
 void finish_m_step(const double* sums, const double* mass, const float* old_w, Prior prior, float* w, float* log_w,
@@ -90,10 +104,10 @@ void finish_m_step(const double* sums, const double* mass, const float* old_w, P
 
 // Hebbian step: W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9) for the points of a mini-batch, at most to their mean.
 // IN/OUT w, log_w, log_w_sum, w_sum (C, sum_d W_cd).
-template <typename T>
-void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
-                  std::size_t c_prime, float rate, float* w, float* log_w, float* log_w_sum, float* w_sum,
-                  std::size_t c, std::size_t d_padded, int n_threads);
+template <typename R>
+void hebbian_step(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+                  float rate, float* w, float* log_w, float* log_w_sum, float* w_sum, std::size_t c,
+                  std::size_t d_padded, int n_threads);
 
 struct ClassLayer {
     float* r;      // C x Kp; the weights are R_kc = r[c][k] * scale[k]
@@ -123,12 +137,13 @@ struct Graph {
 void spread(const Graph& graph, const float* source, const float* now, float* out, std::size_t k_padded,
             std::size_t steps, int n_threads);
 
-// A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes.
-template <typename T>
-void row_hashes(const T* x, std::size_t n, std::size_t d, std::uint64_t seed, std::uint64_t* out, int n_threads);
+// A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes, of whatever
+// kind.
+template <typename R>
+void row_hashes(const R& rows, std::uint64_t seed, std::uint64_t* out, int n_threads);
 
 // out[n] = sum_d log(y_nd!)
-template <typename T>
-void log_factorials(const Rows<T>& rows, double* out, int n_threads);
+template <typename R>
+void log_factorials(const R& rows, double* out, int n_threads);
 
 }  // namespace tnesi

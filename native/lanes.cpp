@@ -194,6 +194,30 @@ void dots(const float* points, std::size_t stride, int n_points, const float* co
     }
 }
 
+// Sums of N vectors of fields stay in registers over all values of a point.
+template <std::size_t N>
+inline void tile_dots_of(const float* values, const std::int32_t* places, std::size_t n, const float* tile,
+                         std::size_t width, float* out) {
+    V sum[N] = {};
+    for (std::size_t j = 0; j < n; ++j) {
+        const float* row = tile + static_cast<std::size_t>(places[j]) * width;
+        for (std::size_t v = 0; v < N; ++v) sum[v] += load(row + v * kWidth) * values[j];
+    }
+    for (std::size_t v = 0; v < N; ++v) store(out + v * kWidth, sum[v]);
+}
+
+void tile_dots(const float* values, const std::int32_t* places, std::size_t n, const float* tile, std::size_t width,
+               float* out) {
+    std::size_t at = 0;
+#if TNESI_WIDTH > 4  // else there are not as many registers
+    for (; at + 4 * kBlock <= width; at += 4 * kBlock)
+        tile_dots_of<4 * kBlock / kWidth>(values, places, n, tile + at, width, out + at);
+#endif
+    for (; at + 2 * kBlock <= width; at += 2 * kBlock)
+        tile_dots_of<2 * kBlock / kWidth>(values, places, n, tile + at, width, out + at);
+    for (; at < width; at += kBlock) tile_dots_of<kBlock / kWidth>(values, places, n, tile + at, width, out + at);
+}
+
 double log_all(const float* in, std::size_t n, float* out) {
     double total = 0.0;
     for_lanes(in, n, 1.0f, [&](V x, std::size_t i, std::size_t m) {
@@ -369,7 +393,7 @@ std::int32_t clear_winner(const float* t, std::size_t k_padded, float threshold)
 }  // namespace
 
 extern const Lanes TNESI_LANES;
-const Lanes TNESI_LANES = {TNESI_NAME,    kPoints,     dots,         log_all,  log_factorials, softmax,
-                           block_largest, add_rows_u8, add_rows_f32, widen_u8, class_vote,     clear_winner};
+const Lanes TNESI_LANES = {TNESI_NAME,    kPoints,     dots,         tile_dots, log_all,    log_factorials, softmax,
+                           block_largest, add_rows_u8, add_rows_f32, widen_u8,  class_vote, clear_winner};
 
 }  // namespace tnesi

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels.h"
@@ -25,6 +27,8 @@ template <typename T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// indptr, indices, values.
+using Sparse = std::tuple<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>>;
 using Ids = Matrix<std::int32_t>;
 using OptionalWeight = std::optional<Vector<const float>>;
 using OptionalIndex = std::optional<Vector<const std::int32_t>>;
@@ -41,12 +45,6 @@ bool all_below(const Vector<const T>& values, std::size_t bound) {
     T outside = 0;
     for (std::size_t i = 0; i < values.shape(0); ++i) outside |= static_cast<T>((value[i] < 0) | (value[i] >= limit));
     return outside == 0;
-}
-
-template <typename T>
-tnesi::Rows<T> rows_of(const Matrix<const T>& x, const Vector<const float>& scale) {
-    require(scale.shape(0) == x.shape(0), "one scale for each row of x");
-    return {x.data(), scale.data(), x.shape(0), x.shape(1)};
 }
 
 tnesi::Fields fields_of(const Matrix<const float>* log_w, std::size_t d_padded, const Matrix<const float>& base,
@@ -85,7 +83,25 @@ void require_rows(const Vector<const std::int64_t>& indptr, const Vector<const s
     const std::int64_t* start = indptr.data();
     require(start[0] == 0 && start[n_rows] == static_cast<std::int64_t>(values.shape(0)), "indptr spans the values");
     require(std::is_sorted(start, start + n_rows + 1), "indptr ascends");
-    require(all_below(indices, n_columns), "indices name fields");
+    require(all_below(indices, n_columns), "indices name columns");
+}
+
+// Rows of `x`, dense or sparse; only the sparse ones have to be told how many columns there are.
+template <typename T>
+tnesi::Rows<T> rows_of(const Matrix<const T>& x, std::size_t, const float* scale = nullptr) {
+    return {x.data(), scale, x.shape(0), x.shape(1)};
+}
+tnesi::SparseRows rows_of(const Sparse& x, std::size_t n_columns, const float* scale = nullptr) {
+    const auto& [indptr, indices, values] = x;
+    require(indptr.shape(0) >= 1, "indptr of at least one number");
+    require_rows(indptr, indices, values, indptr.shape(0) - 1, n_columns);
+    return {indptr.data(), indices.data(), values.data(), scale, indptr.shape(0) - 1, n_columns};
+}
+template <typename X>
+auto rows_of(const X& x, std::size_t n_columns, const Vector<const float>& scale) {
+    const auto rows = rows_of(x, n_columns, scale.data());
+    require(scale.shape(0) == rows.n, "one scale for each row of x");
+    return rows;
 }
 
 void select_top(Matrix<const float> raw, Vector<const float> scale, Matrix<const float> base, OptionalIndex base_row,
@@ -98,11 +114,11 @@ void select_top(Matrix<const float> raw, Vector<const float> scale, Matrix<const
     tnesi::select_top(raw.data(), scale.data(), fields, out, n_threads);
 }
 
-template <typename T>
-void search_groups(Matrix<const T> x, Vector<const float> scale, Matrix<const float> log_w, Matrix<const float> base,
+template <typename X>
+void search_groups(X x, Vector<const float> scale, Matrix<const float> log_w, Matrix<const float> base,
                    OptionalIndex base_row, Vector<const std::int32_t> group, Matrix<const std::int32_t> lists, Ids ids,
                    Matrix<float> s, Vector<float> log_sum, int n_threads) {
-    const auto rows = rows_of<T>(x, scale);
+    const auto rows = rows_of(x, log_w.shape(1), scale);
     require_padded(rows.d, log_w.shape(1));
     require(group.shape(0) == rows.n, "one group for each point");
     const tnesi::Fields fields = fields_of(&log_w, log_w.shape(1), base, base_row, rows.n);
@@ -112,13 +128,23 @@ void search_groups(Matrix<const T> x, Vector<const float> scale, Matrix<const fl
     tnesi::search_groups(rows, fields, group.data(), lists.data(), lists.shape(0), lists.shape(1), out, n_threads);
 }
 
-template <typename T>
-void products(Matrix<const T> x, Matrix<const float> log_w, Matrix<float> out, int n_threads) {
-    require_padded(x.shape(1), log_w.shape(1));
-    require(out.shape(0) == x.shape(0) && out.shape(1) == log_w.shape(0), "out is points x fields");
+void search_all(Sparse x, Vector<const float> scale, Matrix<const float> log_w, Matrix<const float> base,
+                OptionalIndex base_row, Ids ids, Matrix<float> s, Vector<float> log_sum, int n_threads) {
+    const auto rows = rows_of(x, log_w.shape(1), scale);
+    require_padded(rows.d, log_w.shape(1));
+    const tnesi::Fields fields = fields_of(&log_w, log_w.shape(1), base, base_row, rows.n);
+    const tnesi::Activities out = activities_of(ids, s, log_sum, rows.n);
     nb::gil_scoped_release release;
-    tnesi::products(x.data(), x.shape(0), x.shape(1), log_w.data(), log_w.shape(0), log_w.shape(1), out.data(),
-                    n_threads);
+    tnesi::search_all(rows, fields, out, n_threads);
+}
+
+template <typename X>
+void products(X x, Matrix<const float> log_w, Matrix<float> out, int n_threads) {
+    const auto rows = rows_of(x, log_w.shape(1));
+    require_padded(rows.d, log_w.shape(1));
+    require(out.shape(0) == rows.n && out.shape(1) == log_w.shape(0), "out is points x fields");
+    nb::gil_scoped_release release;
+    tnesi::products(rows, log_w.data(), log_w.shape(0), log_w.shape(1), out.data(), n_threads);
 }
 
 void build_lists(Matrix<const std::int32_t> ids, Ids lists, int n_threads) {
@@ -138,12 +164,12 @@ tnesi::Prior prior_of(const std::optional<Vector<const float>>& prior, double pr
     return {prior ? prior->data() : nullptr, prior_rows};
 }
 
-template <typename T>
-void m_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+template <typename X>
+void m_step(X x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
             Matrix<const float> s, double unit, double mass_unit, Matrix<const float> old_w, OptionalWeight prior,
             double prior_rows, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum, Vector<double> mass,
             int n_threads) {
-    const auto rows = rows_of<T>(x, scale);
+    const auto rows = rows_of(x, w.shape(1), scale);
     require_fields(rows.d, w, log_w, log_w_sum);
     const tnesi::Prior before = prior_of(prior, prior_rows, rows.d);
     require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
@@ -155,11 +181,11 @@ void m_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight,
                   log_w.data(), log_w_sum.data(), mass.data(), w.shape(0), log_w.shape(1), n_threads);
 }
 
-template <typename T>
-void add_statistics(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+template <typename X>
+void add_statistics(X x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
                     Matrix<const float> s, double unit, double mass_unit, Matrix<double> sums, Vector<double> mass,
                     int n_threads) {
-    const auto rows = rows_of<T>(x, scale);
+    const auto rows = rows_of(x, sums.shape(1), scale);
     require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
     require(sums.shape(1) == rows.d && sums.shape(0) == mass.shape(0), "sums are fields x features");
     const float* weights = weight_of(weight, rows.n);
@@ -181,11 +207,11 @@ void finish_m_step(Matrix<const double> sums, Vector<const double> mass, Matrix<
                          log_w.shape(1), n_threads);
 }
 
-template <typename T>
-void hebbian_step(Matrix<const T> x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
+template <typename X>
+void hebbian_step(X x, Vector<const float> scale, OptionalWeight weight, Matrix<const std::int32_t> ids,
                   Matrix<const float> s, float rate, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum,
                   Vector<float> w_sum, int n_threads) {
-    const auto rows = rows_of<T>(x, scale);
+    const auto rows = rows_of(x, w.shape(1), scale);
     require_fields(rows.d, w, log_w, log_w_sum);
     require(ids.shape(0) == rows.n && s.shape(0) == rows.n && ids.shape(1) == s.shape(1), "activities for each point");
     require(w_sum.shape(0) == w.shape(0), "w_sum for each field");
@@ -232,42 +258,45 @@ void spread(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indice
                   steps, n_threads);
 }
 
-template <typename T>
-void row_hashes(Matrix<const T> x, std::uint64_t seed, Vector<std::uint64_t> out, int n_threads) {
-    require(out.shape(0) == x.shape(0), "a hash for each row");
+constexpr std::size_t kAnyColumn = std::numeric_limits<std::int32_t>::max();
+
+template <typename X>
+void row_hashes(X x, std::uint64_t seed, Vector<std::uint64_t> out, int n_threads) {
+    const auto rows = rows_of(x, kAnyColumn);
+    require(out.shape(0) == rows.n, "a hash for each row");
     nb::gil_scoped_release release;
-    tnesi::row_hashes(x.data(), x.shape(0), x.shape(1), seed, out.data(), n_threads);
+    tnesi::row_hashes(rows, seed, out.data(), n_threads);
 }
 
-template <typename T>
-void log_factorials(Matrix<const T> x, Vector<const float> scale, Vector<double> out, int n_threads) {
-    const auto rows = rows_of<T>(x, scale);
+template <typename X>
+void log_factorials(X x, Vector<const float> scale, Vector<double> out, int n_threads) {
+    const auto rows = rows_of(x, kAnyColumn, scale);
     require(out.shape(0) == rows.n, "a value for each row");
     nb::gil_scoped_release release;
     tnesi::log_factorials(rows, out.data(), n_threads);
 }
 
-template <typename T>
-void def_for_type(nb::module_& m) {
-    m.def("search_groups", &search_groups<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("log_w").noconvert(),
+template <typename X>
+void def_for_rows(nb::module_& m) {
+    m.def("search_groups", &search_groups<X>, arg("x").noconvert(), arg("scale").noconvert(), arg("log_w").noconvert(),
           arg("base").noconvert(), arg("base_row").noconvert().none(), arg("group").noconvert(),
           arg("lists").noconvert(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
           arg("n_threads"));
-    m.def("m_step", &m_step<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
+    m.def("m_step", &m_step<X>, arg("x").noconvert(), arg("scale").noconvert(), arg("weight").noconvert().none(),
           arg("ids").noconvert(), arg("s").noconvert(), arg("unit"), arg("mass_unit"), arg("old_w").noconvert(),
           arg("prior").noconvert().none(), arg("prior_rows"), arg("w").noconvert(), arg("log_w").noconvert(),
           arg("log_w_sum").noconvert(), arg("mass").noconvert(), arg("n_threads"));
-    m.def("add_statistics", &add_statistics<T>, arg("x").noconvert(), arg("scale").noconvert(),
+    m.def("add_statistics", &add_statistics<X>, arg("x").noconvert(), arg("scale").noconvert(),
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("unit"), arg("mass_unit"),
           arg("sums").noconvert(), arg("mass").noconvert(), arg("n_threads"));
-    m.def("hebbian_step", &hebbian_step<T>, arg("x").noconvert(), arg("scale").noconvert(),
+    m.def("hebbian_step", &hebbian_step<X>, arg("x").noconvert(), arg("scale").noconvert(),
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
           arg("n_threads"));
-    m.def("products", &products<T>, arg("x").noconvert(), arg("log_w").noconvert(), arg("out").noconvert(),
+    m.def("products", &products<X>, arg("x").noconvert(), arg("log_w").noconvert(), arg("out").noconvert(),
           arg("n_threads"));
-    m.def("row_hashes", &row_hashes<T>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));
-    m.def("log_factorials", &log_factorials<T>, arg("x").noconvert(), arg("scale").noconvert(), arg("out").noconvert(),
+    m.def("row_hashes", &row_hashes<X>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));
+    m.def("log_factorials", &log_factorials<X>, arg("x").noconvert(), arg("scale").noconvert(), arg("out").noconvert(),
           arg("n_threads"));
 }
 
@@ -275,8 +304,12 @@ void def_for_type(nb::module_& m) {
 
 NB_MODULE(_native, m) {
     m.doc() = "Native kernels of tnesi; see native/kernels.h for what each array means.";
-    def_for_type<std::uint8_t>(m);
-    def_for_type<float>(m);
+    def_for_rows<Matrix<const std::uint8_t>>(m);
+    def_for_rows<Matrix<const float>>(m);
+    def_for_rows<Sparse>(m);
+    m.def("search_all", &search_all, arg("x").noconvert(), arg("scale").noconvert(), arg("log_w").noconvert(),
+          arg("base").noconvert(), arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(),
+          arg("log_sum").noconvert(), arg("n_threads"));
     m.def("select_top", &select_top, arg("raw").noconvert(), arg("scale").noconvert(), arg("base").noconvert(),
           arg("base_row").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("log_sum").noconvert(),
           arg("n_threads"));

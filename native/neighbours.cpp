@@ -15,6 +15,7 @@ constexpr std::size_t kPointsMax = 8;  // at least Lanes::n_points
 struct Scratch {
     std::vector<float> points;         // kPointsMax x d_padded
     std::vector<std::int32_t> blocks;  // blocks of columns in which some point is not blank
+    Bits filled;                       // the same, of sparse points
     std::vector<const float*> rows;    // candidate rows of log W
     std::vector<std::int32_t> ids;     // and their fields
     std::vector<std::size_t> mark;     // per field: the last task it was a candidate in
@@ -27,6 +28,7 @@ struct Scratch {
     Scratch(std::size_t c, std::size_t d_padded, std::size_t g, std::size_t c_prime)
         : points(kPointsMax * d_padded),
           blocks(d_padded / kBlock),
+          filled(d_padded / kBlock),
           rows(g),
           ids(g),
           mark(c, 0),
@@ -38,11 +40,33 @@ struct Scratch {
           own_scores(c_prime) {}
 };
 
+// Returns the number of blocks.
 template <typename T>
 int load_points(const Rows<T>& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
     for (std::size_t p = 0; p < n; ++p)
         widen(rows.x + static_cast<std::size_t>(members[p].point) * rows.d, rows.d, own.points.data() + p * d_padded);
     return find_blocks(own.points.data(), n, d_padded, own.blocks.data());
+}
+int load_points(const SparseRows& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
+    for (std::size_t p = 0; p < n; ++p) {
+        float* point = own.points.data() + p * d_padded;
+        for_values(rows, static_cast<std::size_t>(members[p].point), [&](std::size_t column, float value) {
+            point[column] = value;
+            own.filled.set(column / kBlock);
+        });
+    }
+    return own.filled.take(own.blocks.data());
+}
+
+// Leaves the points blank where the next ones may not overwrite them: rows may be a million columns wide.
+template <typename T>
+void clear_points(const Rows<T>&, const Member*, std::size_t, std::size_t, Scratch&) {}
+void clear_points(const SparseRows& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
+    for (std::size_t p = 0; p < n; ++p) {
+        float* point = own.points.data() + p * d_padded;
+        for_values(rows, static_cast<std::size_t>(members[p].point),
+                   [&](std::size_t column, float) { point[column] = 0.0f; });
+    }
 }
 
 struct Task {
@@ -60,18 +84,16 @@ std::vector<Task> tasks_of(const Grouping& groups, std::size_t n_groups) {
 }
 
 // Rows lie anywhere in memory: ask for the next ones while these are worked on.
-template <typename T>
-void prefetch_points(const Rows<T>& rows, const std::vector<Member>& members, std::size_t begin, std::size_t end) {
-    for (std::size_t at = begin; at < std::min(end, members.size()); ++at) {
-        const char* row = reinterpret_cast<const char*>(rows.x + static_cast<std::size_t>(members[at].point) * rows.d);
-        for (std::size_t byte = 0; byte < rows.d * sizeof(T); byte += 64) __builtin_prefetch(row + byte);
-    }
+template <typename R>
+void prefetch_points(const R& rows, const std::vector<Member>& members, std::size_t begin, std::size_t end) {
+    for (std::size_t at = begin; at < std::min(end, members.size()); ++at)
+        prefetch_row(rows, static_cast<std::size_t>(members[at].point));
 }
 
 }  // namespace
 
-template <typename T>
-void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
+template <typename R>
+void search_groups(const R& rows, const Fields& fields, const std::int32_t* group, const std::int32_t* lists,
                    std::size_t n_groups, std::size_t g, Activities out, int n_threads) {
     const Grouping groups = group_by(group, nullptr, rows.n, 1, n_groups);
     std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(n_threads, 1)),
@@ -125,6 +147,7 @@ void search_groups(const Rows<T>& rows, const Fields& fields, const std::int32_t
                     const std::size_t n_best = best.finish();
                     write_activities(out, n, own.best.data(), n_best, own.logits.data());
                 }
+                clear_points(rows, &groups.members[at], m, fields.d_padded, own);
             }
         }
     });
@@ -180,6 +203,8 @@ void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, st
 template void search_groups(const Rows<std::uint8_t>&, const Fields&, const std::int32_t*, const std::int32_t*,
                             std::size_t, std::size_t, Activities, int);
 template void search_groups(const Rows<float>&, const Fields&, const std::int32_t*, const std::int32_t*, std::size_t,
+                            std::size_t, Activities, int);
+template void search_groups(const SparseRows&, const Fields&, const std::int32_t*, const std::int32_t*, std::size_t,
                             std::size_t, Activities, int);
 
 }  // namespace tnesi

@@ -8,14 +8,15 @@
 namespace tnesi {
 
 template <typename T>
-void products(const T* x, std::size_t n, std::size_t d, const float* log_w, std::size_t c, std::size_t d_padded,
-              float* out, int n_threads) {
+void products(const Rows<T>& given, const float* log_w, std::size_t c, std::size_t d_padded, float* out,
+              int n_threads) {
     const Lanes& simd = lanes();
+    const std::size_t n = given.n, d = given.d;
     const std::size_t step = static_cast<std::size_t>(simd.n_points), n_tiles = (n + step - 1) / step;
     std::vector<float> points(n * d_padded, 0.0f);
     std::vector<std::int32_t> blocks(n_tiles * (d_padded / kBlock));
     std::vector<int> n_blocks(n_tiles);
-    for (std::size_t p = 0; p < n; ++p) widen(x + p * d, d, points.data() + p * d_padded);
+    for (std::size_t p = 0; p < n; ++p) widen(given.x + p * d, d, points.data() + p * d_padded);
     for (std::size_t tile = 0; tile < n_tiles; ++tile)
         n_blocks[tile] = find_blocks(points.data() + tile * step * d_padded, std::min(step, n - tile * step), d_padded,
                                      blocks.data() + tile * (d_padded / kBlock));
@@ -38,8 +39,7 @@ void products(const T* x, std::size_t n, std::size_t d, const float* log_w, std:
     });
 }
 
-template void products(const std::uint8_t*, std::size_t, std::size_t, const float*, std::size_t, std::size_t, float*,
-                       int);
-template void products(const float*, std::size_t, std::size_t, const float*, std::size_t, std::size_t, float*, int);
+template void products(const Rows<std::uint8_t>&, const float*, std::size_t, std::size_t, float*, int);
+template void products(const Rows<float>&, const float*, std::size_t, std::size_t, float*, int);
 
 }  // namespace tnesi

@@ -35,6 +35,9 @@ class Best {
         }
     }
 
+    // What is below this does not get in.
+    float bar() const { return n_ < room_ ? -3.0e38f : kept_[n_ - 1].score; }
+
     // Returns how many there are, best first.
     std::size_t finish() {
         if (n_ < room_) std::sort(kept_, kept_ + n_, Better());

@@ -4,8 +4,8 @@
 
 #include "grouping.h"
 #include "kernels.h"
-#include "lanes.h"
 #include "parallel.h"
+#include "points.h"
 
 namespace tnesi {
 namespace {
@@ -35,11 +35,27 @@ double sum_members(const Rows<T>& rows, const Member* members, std::size_t n_mem
             mass += static_cast<double>(s);
             factor[i] = s * rows.scale[point];
             x[i] = rows.x + point * rows.d;
-            // rows lie anywhere in memory: ask for all of them before the sums need them
-            for (std::size_t at_byte = 0; at_byte < rows.d * sizeof(T); at_byte += 64)
-                __builtin_prefetch(reinterpret_cast<const char*>(x[i]) + at_byte);
+            prefetch_row(rows, point);  // it lies anywhere in memory: ask for all of them before the sums need them
         }
         add_rows(x, factor, n, rows.d, sum);
+    }
+    return mass;
+}
+
+// Sums of sparse rows are in double throughout: a column has too few values for a sum in float to be worth it.
+double sum_members(const SparseRows& rows, const Member* members, std::size_t n_members, const float* weight,
+                   double* sum) {
+    constexpr std::size_t kAhead = 4;
+    double mass = 0.0;
+    std::memset(sum, 0, rows.d * sizeof(double));
+    for (std::size_t at = 0; at < n_members; ++at) {
+        if (at + kAhead < n_members) prefetch_row(rows, static_cast<std::size_t>(members[at + kAhead].point));
+        const auto point = static_cast<std::size_t>(members[at].point);
+        const float s = members[at].s * (weight ? weight[point] : 1.0f);
+        mass += static_cast<double>(s);
+        const auto factor = static_cast<double>(s * rows.scale[point]);
+        for_values(rows, point,
+                   [&](std::size_t column, float value) { sum[column] += factor * static_cast<double>(value); });
     }
     return mass;
 }
@@ -79,8 +95,8 @@ Buffers buffers_for(int n_threads, std::size_t d) {
 
 }  // namespace
 
-template <typename T>
-void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+template <typename R>
+void m_step(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
             Units units, const float* old_w, Prior prior, float* w, float* log_w, float* log_w_sum, double* mass,
             std::size_t c, std::size_t d_padded, int n_threads) {
     const Grouping groups = group_by(ids, s, rows.n, c_prime, c);
@@ -99,9 +115,9 @@ void m_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const 
     });
 }
 
-template <typename T>
-void add_statistics(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
-                    std::size_t c_prime, Units units, double* sums, double* mass, std::size_t c, int n_threads) {
+template <typename R>
+void add_statistics(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+                    Units units, double* sums, double* mass, std::size_t c, int n_threads) {
     const Grouping groups = group_by(ids, s, rows.n, c_prime, c);
     Buffers buffers = buffers_for(n_threads, rows.d);
     const Rounding to_unit(units.sums), to_mass_unit(units.mass);
@@ -130,10 +146,10 @@ void finish_m_step(const double* sums, const double* mass, const float* old_w, P
     });
 }
 
-template <typename T>
-void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, const float* weight,
-                  std::size_t c_prime, float rate, float* w, float* log_w, float* log_w_sum, float* w_sum,
-                  std::size_t c, std::size_t d_padded, int n_threads) {
+template <typename R>
+void hebbian_step(const R& rows, const std::int32_t* ids, const float* s, const float* weight, std::size_t c_prime,
+                  float rate, float* w, float* log_w, float* log_w_sum, float* w_sum, std::size_t c,
+                  std::size_t d_padded, int n_threads) {
     const Grouping groups = group_by(ids, s, rows.n, c_prime, c);
     Buffers sums = buffers_for(n_threads, rows.d);
     parallel_for(c, 256, n_threads, [&](std::size_t first, std::size_t last, int worker) {
@@ -158,14 +174,15 @@ void hebbian_step(const Rows<T>& rows, const std::int32_t* ids, const float* s, 
     });
 }
 
-#define TNESI_INSTANTIATE(T)                                                                                          \
-    template void m_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, Units,         \
-                         const float*, Prior, float*, float*, float*, double*, std::size_t, std::size_t, int);        \
-    template void add_statistics(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, Units, \
+#define TNESI_INSTANTIATE(R)                                                                                          \
+    template void m_step(const R&, const std::int32_t*, const float*, const float*, std::size_t, Units, const float*, \
+                         Prior, float*, float*, float*, double*, std::size_t, std::size_t, int);                      \
+    template void add_statistics(const R&, const std::int32_t*, const float*, const float*, std::size_t, Units,       \
                                  double*, double*, std::size_t, int);                                                 \
-    template void hebbian_step(const Rows<T>&, const std::int32_t*, const float*, const float*, std::size_t, float,   \
-                               float*, float*, float*, float*, std::size_t, std::size_t, int);
-TNESI_INSTANTIATE(std::uint8_t)
-TNESI_INSTANTIATE(float)
+    template void hebbian_step(const R&, const std::int32_t*, const float*, const float*, std::size_t, float, float*, \
+                               float*, float*, float*, std::size_t, std::size_t, int);
+TNESI_INSTANTIATE(Rows<std::uint8_t>)
+TNESI_INSTANTIATE(Rows<float>)
+TNESI_INSTANTIATE(SparseRows)
 
 }  // namespace tnesi

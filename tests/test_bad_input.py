@@ -43,9 +43,34 @@ def test_data(bad: Any, message: str) -> None:
         SimpletronClassifier(norm=30).fit(bad, y[: len(bad)])
 
 
-def test_sparse_data_are_refused_kindly() -> None:
-    with pytest.raises(TypeError, match=r"[Ss]parse data was passed.*dense"):
-        PoissonMixture().fit(sparse.csr_array(X))
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (-X, "Negative values in data.*shift or clip"),
+        (np.where(X[0, 0] == X, np.nan, X), "contains NaN"),
+        (np.where(X[0, 0] == X, np.inf, X), "contains infinity"),
+        (X[:, :1], "n_features = 1"),
+        (X[:0], "minimum of 1 is required"),
+        (np.full(X.shape, 1e308), "overflows"),
+        (np.r_[X, np.zeros((1, X.shape[1]))], f"row {len(X)} is all zero"),
+    ],
+)
+def test_sparse_data(bad: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PoissonMixture(norm=30).fit(sparse.csr_array(bad))
+    with pytest.raises(ValueError, match=message):
+        SimpletronClassifier(norm=30).fit(sparse.coo_matrix(bad), np.resize(y, len(bad)))
+
+
+def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tnesi._memory.free_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"11 fields of 6 features take .* GB .*n_components=6 or fewer, or use fewer"):
+        PoissonMixture(11, norm=30).fit(X)
+    with pytest.raises(ValueError, match=r"n_components=3 or fewer, or fewer mixtures, or use fewer features"):
+        SimpletronClassifier(4, norm=30, n_mixtures=4).fit(X, y)
+    monkeypatch.setattr("tnesi._memory.free_memory", lambda: 100)
+    with pytest.raises(ValueError, match="not even one field fits; use fewer features"):
+        PoissonMixture(norm=30).fit(sparse.csr_array(X))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,11 @@ struct Problem : Shape {
     const bool bytes = random.chance(0.5), weighted = random.chance(0.6);
     const double empty = random.chance(0.5) ? 0.0 : 0.4;
     const std::size_t d_padded = padded(d), n_base = 1 + random.below(3);
-    std::vector<std::uint8_t> x_u8;  // like x, if it holds bytes
+    const bool sparse = random.chance(0.4);
+    std::vector<std::uint8_t> x_u8;       // like x, if it holds bytes
+    std::vector<std::int64_t> indptr{0};  // the same as sparse rows
+    Ids indices;
+    Floats values;
     Floats x = Floats(n * d), scale = Floats(n, 0.5f), weight = Floats(n, 1.0f), log_w = Floats(c * d_padded, 0.0f);
     Floats w = random.floats(c * d, 1.0, 5.0), base = random.floats(n_base * c, -5.0, 40.0);
     Floats s = random.floats(n * c_prime, 0.0, 1.0);
@@ -108,6 +112,10 @@ struct Problem : Shape {
             std::copy(own.begin(), own.end(), ids.begin() + i * c_prime);
         }
         if (bytes) x_u8.assign(x.begin(), x.end());
+        for (std::size_t at = 0; at < x.size(); ++at) {
+            if (x[at] != 0.0f) indices.push_back(at % d), values.push_back(x[at]);
+            if (at % d + 1 == d) indptr.push_back(values.size());
+        }
         for (std::size_t i = 0; i < s.size(); ++i) s[i] = ids[i] < 0 || s[i] < 0.1f ? 0.0f : s[i];
         for (std::size_t i = 0; i < w.size(); ++i)
             log_w[i / d * d_padded + i % d] = exact ? static_cast<float>(random.below(3)) : std::log(w[i]);
@@ -115,9 +123,18 @@ struct Problem : Shape {
     }
 
     template <typename Use>
+    void with_rows(Use use, std::size_t begin, std::size_t end) const {
+        const float* own = scale.data() + begin;
+        sparse  ? use(sparse_rows(begin, end))
+        : bytes ? use(Rows<std::uint8_t>{x_u8.data() + begin * d, own, end - begin, d})
+                : use(Rows<float>{x.data() + begin * d, own, end - begin, d});
+    }
+    template <typename Use>
     void with_rows(Use use) const {
-        bytes ? use(Rows<std::uint8_t>{x_u8.data(), scale.data(), n, d})
-              : use(Rows<float>{x.data(), scale.data(), n, d});
+        with_rows(use, 0, n);
+    }
+    SparseRows sparse_rows(std::size_t begin, std::size_t end) const {
+        return {&indptr[begin], indices.data(), values.data(), scale.data() + begin, end - begin, d};
     }
     Fields fields() const { return {log_w.data(), base.data(), n_base > 1 ? base_row.data() : nullptr, c, d_padded}; }
     const float* weights() const { return weighted ? weight.data() : nullptr; }

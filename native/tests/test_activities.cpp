@@ -40,7 +40,7 @@ void check_select_top(const Shape& shape, std::size_t seed) {
     Floats raw(p.n * p.c, NAN);
     Doubles want(p.n * p.c);
     p.with_rows([&](auto rows) {
-        with_threads([&](int t) { products(rows.x, p.n, p.d, p.log_w.data(), p.c, p.d_padded, raw.data(), t); }, raw);
+        with_threads([&](int t) { products(rows, p.log_w.data(), p.c, p.d_padded, raw.data(), t); }, raw);
     });
     for (std::size_t at = 0; at < want.size(); ++at) want[at] = p.dot(at / p.c, at % p.c);
     expect_near("products", raw, want, 1e-6);
@@ -77,6 +77,15 @@ void check_search_groups(const Shape& shape, std::size_t seed) {
     });
 }
 
+void check_search_all(const Shape& shape, std::size_t seed) {
+    const Problem p(shape, seed);
+    std::vector<Ranked> candidates(p.n);
+    for (std::size_t n = 0; n < p.n; ++n)
+        for (std::size_t c = 0; c < p.c; ++c) candidates[n].emplace_back(-p.score(n, c, p.dot(n, c)), c);
+    check_activities(p, candidates, Ids(p.n * p.c_prime, -7),
+                     [&](Activities out, int t) { search_all(p.sparse_rows(0, p.n), p.fields(), out, t); });
+}
+
 void check_build_lists(const Shape& shape, std::size_t seed) {
     Problem p(shape, seed);
     const std::size_t g = std::vector<std::size_t>{1, 5, p.c + 2}[p.random.below(3)];
@@ -103,10 +112,10 @@ void check_rows(const Shape& shape, std::size_t seed) {
     std::vector<std::uint64_t> hash(p.n, 0), hash_f32(p.n, 0);
     Doubles want(p.n, 0.0), got(p.n, NAN);
     p.with_rows([&](auto rows) {
-        with_threads([&](int t) { row_hashes(rows.x, p.n, p.d, seed, hash.data(), t); }, hash);
+        with_threads([&](int t) { row_hashes(rows, seed, hash.data(), t); }, hash);
         with_threads([&](int t) { log_factorials(rows, got.data(), t); }, got);
     });
-    row_hashes(x.data(), p.n, p.d, seed, hash_f32.data(), 2);
+    row_hashes(Rows<float>{x.data(), nullptr, p.n, p.d}, seed, hash_f32.data(), 2);
     expect(hash == hash_f32, "the hash of the same proportions in another type");
     bool same = true;
     for (std::size_t n = 0; n < p.n; ++n) {
@@ -144,6 +153,15 @@ void check_lanes(const Shape& shape, std::size_t seed) {
         for (std::size_t b : blocks)
             want_dots[i] += naive_dot(&points[i / p.c * p.d_padded + b * kBlock], rows[i % p.c] + b * kBlock, kBlock);
     expect_near("dots", dots, want_dots, 1e-5);
+    const std::size_t width = padded(std::min(p.c, kTile));
+    const Floats tile = p.random.floats(p.d * width, -1.0, 1.0);
+    Floats sums(width, NAN);
+    Doubles want_sums(width, 0.0);
+    lanes().tile_dots(p.values.data(), p.indices.data(), p.n > 0 ? p.indptr[1] : 0, tile.data(), width, sums.data());
+    for (std::size_t i = 0; i < width; ++i)
+        for (std::int64_t j = 0; p.n > 0 && j < p.indptr[1]; ++j)
+            want_sums[i] += double(p.values[j]) * tile[p.indices[j] * width + i];
+    expect_near("tile_dots", sums, want_sums, 1e-4);
 }
 
 }  // namespace
@@ -152,6 +170,7 @@ int main() {
     return run_all({{"lanes", check_lanes},
                     {"select_top", check_select_top},
                     {"search_groups", check_search_groups},
+                    {"search_all", check_search_all},
                     {"build_lists", check_build_lists},
                     {"rows", check_rows}});
 }

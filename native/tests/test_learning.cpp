@@ -20,18 +20,18 @@ void check_parts(const Shape& shape, std::size_t seed) {
     const auto result = [&](std::initializer_list<std::pair<std::size_t, std::size_t>> parts) {
         Result r{Floats(p.w.size()), Floats(p.c * p.d_padded, 0.0f), Floats(p.c)};
         Doubles sums(p.c * p.d, 0.0), mass(p.c, 0.0);
-        p.with_rows([&](auto rows) {
-            const auto add = [&](int n_threads) {
-                for (auto [begin, end] : parts) {
-                    auto part = rows;
-                    part.x += begin * p.d, part.scale += begin, part.n = end - begin;
-                    add_statistics(part, p.ids.data() + begin * p.c_prime, p.s.data() + begin * p.c_prime,
+        const auto add = [&](int n_threads) {
+            for (const auto& part : parts) {
+                const auto add_part = [&](auto rows) {
+                    const std::size_t begin = part.first;
+                    add_statistics(rows, p.ids.data() + begin * p.c_prime, p.s.data() + begin * p.c_prime,
                                    p.weights() ? p.weights() + begin : nullptr, p.c_prime, kUnits, sums.data(),
                                    mass.data(), p.c, n_threads);
-                }
-            };
-            with_threads(add, sums, mass);
-        });
+                };
+                p.with_rows(add_part, part.first, part.second);
+            }
+        };
+        with_threads(add, sums, mass);
         const auto finish = [&](int n_threads) {
             finish_m_step(sums.data(), mass.data(), p.w.data(), prior, r.w.data(), r.log_w.data(), r.log_w_sum.data(),
                           p.c, p.d, p.d_padded, n_threads);

@@ -12,8 +12,14 @@ from sklearn.base import BaseEstimator
 from tnesi._parameters import check_rows
 from tnesi.engine.spool import IN_MEMORY
 from tnesi.engine.store import grain_rows
+from tnesi.layers.input import Matrix
 
 Array = npt.NDArray[Any]
+
+
+def unwrapped(X: Any) -> Any:
+    """Return the sparse matrix of a source that holds one, which is in memory; anything else as it is."""
+    return X.csr if _is_source(X) and hasattr(X, "csr") else X
 
 
 def is_out_of_core(X: Any) -> bool:
@@ -33,8 +39,9 @@ def shape_of(X: Any) -> tuple[int, int]:
     return int(n_rows), int(n_features)
 
 
-def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator[Array]:
+def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator[Matrix]:
     """Yield all rows in blocks that have been checked; data in memory are one block."""
+    X = unwrapped(X)
     if not is_out_of_core(X):
         yield check_rows(estimator, X, reset=reset)
         return
@@ -44,7 +51,7 @@ def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator
         start += len(block)
 
 
-def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bool) -> Array:
+def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bool) -> Matrix:
     """Check some of the rows; an error says which."""
     try:
         return check_rows(estimator, block, reset=reset)

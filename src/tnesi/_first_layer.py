@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from tnesi._given_rows import GivenRows
+from tnesi._memory import check_fields_fit
 from tnesi.engine.checkpoint import Checkpoint, digest
 from tnesi.engine.em import Search, run_em
 from tnesi.engine.hebbian import run_hebbian
@@ -69,6 +70,8 @@ def learn_first_layer(
         survey = engine.survey(seed)
         distinct = draw_distinct(survey.hashes, given.weight)
         n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), distinct.size)
+        place = monitor.place
+        check_fields_fit(n_fields, engine.n_features, place["mixtures"] - place["mixture"] if place else 0)
         norm = _choose_norm(settings, engine, survey, distinct, n_fields)
         engine.normalise(norm)
         search = new_search(settings, n_fields, n_threads)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tnesi._blocks import check_block, checked_blocks, is_out_of_core, shape_of
+from tnesi._blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
 from tnesi._parameters import check_rows, check_weights, present_rows
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
@@ -40,6 +40,7 @@ class GivenRows(NamedTuple):
     @classmethod
     def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
+        X = unwrapped(X)
         if is_out_of_core(X):
             return cls._out_of_core(estimator, X, sample_weight)
         X = check_rows(estimator, X, reset=True)

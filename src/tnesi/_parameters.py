@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
+from tnesi.layers.input import Matrix
+
 Array = npt.NDArray[Any]
+
+MOST_FEATURES = 2**31 - 1
 
 
 def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *, most: int | None = None) -> None:
@@ -36,9 +41,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r}: pass one of {', '.join(map(repr, choices))}")
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
-    """Return `X` as an array of uint8, float32 or float64, finite and non-negative."""
-    checked: Array = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32, np.uint8], order="C")
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
+    """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form."""
+    types = [np.float64, np.float32, np.uint8]
+    checked: Matrix = validate_data(estimator, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
+    if sparse.issparse(checked):
+        if checked.shape[1] > MOST_FEATURES:
+            raise ValueError(f"n_features = {checked.shape[1]}: more than {MOST_FEATURES} cannot be learned")
+        checked = canonical(checked)
     if checked.shape[1] == 1:
         raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")
     if checked.dtype != np.uint8:
@@ -47,7 +57,19 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return checked
 
 
-def check_weights(sample_weight: Any, X: Array) -> Array | None:
+def canonical(X: Any) -> sparse.csr_array:
+    """Return a CSR matrix with one entry per place, in order, none of them 0; what was given stays as it is."""
+    csr = sparse.csr_array(X)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    if not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    return csr
+
+
+def check_weights(sample_weight: Any, X: Matrix) -> Array | None:
     """Return the weights as float32, which count rows; if none of them reaches 1, the largest one becomes 1."""
     if sample_weight is None:
         return None
@@ -57,7 +79,7 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     return weight.astype(np.float32)
 
 
-def present_rows(X: Array, weight: Array | None) -> tuple[Array, Array | None, Array | None]:
+def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None, Array | None]:
     """Return the rows with a weight, their weights and their numbers in `X` (None: all)."""
     if weight is None or (weight > 0).all():
         return X, weight, None

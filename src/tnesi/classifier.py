@@ -21,7 +21,7 @@ from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
 from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.monitor import Listener
-from tnesi.layers.input import ZeroRows
+from tnesi.layers.input import Matrix, ZeroRows
 from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
 
 Array = npt.NDArray[Any]
@@ -204,9 +204,9 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative data, labelled and unlabelled rows together; :meth:`PoissonMixture.fit` says what can be read
-            that does not fit into memory.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Non-negative data, labelled and unlabelled rows together. Sparse data are never made dense;
+            :meth:`PoissonMixture.fit` says what can be read that does not fit into memory.
         y : array-like of shape (n_samples,)
             Labels; rows without one have the marker `unlabelled`. If none has a label, only the first layer learns:
             `suggest` and `fit_labels` come next.
@@ -268,7 +268,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         best: Array = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return best
 
-    def _activities_of(self, X: Array) -> sparse.csr_array:
+    def _activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the activities of checked rows."""
         prior = self._classes.prior(None) if self._recurrent else None
         return activate(self.mixtures_, X, prior, self)
@@ -280,6 +280,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
         tags.classifier_tags.poor_score = True
         return tags

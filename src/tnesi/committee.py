@@ -18,6 +18,7 @@ from tnesi._training_rows import TrainingRows
 from tnesi.engine.monitor import Monitor, Record
 from tnesi.engine.top import TopLayer
 from tnesi.layers.fields import Prior
+from tnesi.layers.input import Matrix
 from tnesi.mixture import PoissonMixture
 
 Array = npt.NDArray[Any]
@@ -122,7 +123,7 @@ def _learn(
     return activities.to_csr(mixture.n_components_), monitor
 
 
-def activate(mixtures: Sequence[PoissonMixture], X: Array, prior: Prior | None, settings: Any) -> sparse.csr_array:
+def activate(mixtures: Sequence[PoissonMixture], X: Matrix, prior: Prior | None, settings: Any) -> sparse.csr_array:
     """Return the activities of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
     return _side_by_side([m._activate(X, prior, settings)[1].to_csr(m.n_components_) for m in mixtures])
 

@@ -29,7 +29,7 @@ from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Prior
-from tnesi.layers.input import Rows, ZeroRows, normalise
+from tnesi.layers.input import Matrix, Rows, ZeroRows, normalise
 from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
@@ -186,11 +186,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative data. uint8 and float32 are used as they are; other types become float32. What does not fit
-            into memory is read in blocks: a memory-mapped array, a Zarr, HDF5 or Dask array, or anything that
-            `tnesi.data.open_data` reads (its ``rows``). All but mapped arrays of uint8 or float32 in C order are
-            copied to a temporary file once.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Non-negative data. uint8 and float32 are used as they are; other types become float32. Sparse data, which
+            become CSR of float32, are never made dense. What does not fit into memory is read in blocks: a mapped
+            array, a Zarr, HDF5 or Dask array, or anything that `tnesi.data.open_data` reads (its ``rows``). All but
+            mapped arrays of uint8 or float32 in C order are copied to a temporary file once.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -282,7 +282,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         for block in checked_blocks(self, X, reset=False):
             yield self._activate(block)
 
-    def _activate(self, X: Array, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
+    def _activate(self, X: Matrix, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
         """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
         settings = settings or self
         rows = normalise(X, self.norm_, settings.zero_rows)
@@ -336,5 +336,6 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags

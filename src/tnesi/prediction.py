@@ -45,13 +45,13 @@ def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None =
     The result does not depend on it.
     """
     if size is None:
-        size = max(1, min(_ROWS, _BYTES // (rows.n_features * rows.dtype.itemsize)))
+        size = max(1, min(_ROWS, _BYTES // rows.row_bytes))
     if rows.n_features != model.n_features_in_:
         raise DataError(
             f"the data have {rows.n_features} features, the model was learned from {model.n_features_in_}: give data "
             "of the same kind"
         )
-    blocks = iter(rows.blocks(size))
+    blocks = iter(rows.parts(size))
     start = 0
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, blocks, None)
@@ -61,10 +61,10 @@ def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None =
                 t = model.predict_proba(block)
             except ValueError as error:
                 raise DataError(
-                    f"in rows {start} to {start + len(block) - 1}, counted from {start}: {error}"
+                    f"in rows {start} to {start + block.shape[0] - 1}, counted from {start}: {error}"
                 ) from error
             yield Predicted(start, t.argmax(axis=1), t.max(axis=1), margins(t))
-            start += len(block)
+            start += block.shape[0]
 
 
 def margins(t: Array) -> Array:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from tnesi._interrupt import ctrl_c_stops
-from tnesi._parameters import check_integer
+from tnesi._parameters import canonical, check_integer
 from tnesi._progress import Progress, tell_iterations
 from tnesi.classifier import SimpletronClassifier
 from tnesi.engine.em import FreeEnergy
@@ -110,7 +111,7 @@ def tune(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         All rows, labelled or not.
     y : array-like of shape (n_samples,)
         Labels, at least two for some class; other rows have the marker `unlabelled`.
@@ -198,8 +199,8 @@ def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Arr
 
 
 def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
-    X = np.asarray(X)
-    chosen = np.random.default_rng(random_state).permutation(len(X))[:_LIKELIHOOD_ROWS]
+    X = canonical(X) if issparse(X) else np.asarray(X)
+    chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
     n_threads = resolve_threads(mixture.n_threads)
     rows = normalise(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)

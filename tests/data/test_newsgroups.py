@@ -38,8 +38,8 @@ def test_word_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert data.test
     assert isinstance(data.rows, CsrSource)
     assert data.rows.feature_names == data.test.rows.feature_names == ["from", "moon", "pill", "rocket", "the"]
-    assert data.X.tolist() == [[1, 2, 0, 1, 0], [1, 1, 1, 0, 2], [1, 0, 1, 1, 1]]
-    assert data.test.X.tolist() == [[1, 0, 3, 0, 0]]
+    assert data.X.toarray().tolist() == [[1, 2, 0, 1, 0], [1, 1, 1, 0, 2], [1, 0, 1, 1, 1]]
+    assert data.test.X.toarray().tolist() == [[1, 0, 3, 0, 0]]
     assert data.y.tolist() == ["sci.space", "sci.med", "sci.med"]
     assert data.test.y.tolist() == ["sci.med"]
 

@@ -35,6 +35,11 @@ def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
     _native.use_instruction_set(_native.instruction_sets()[-1])
 
 
+def sparse_parts(x: Any) -> tuple[Any, Any, Any]:
+    matrix = csr_array(x.astype(np.float32))
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+
 @st.composite
 def problems(draw: st.DrawFn) -> SimpleNamespace:
     """Points, fields and activities of any shape, with blank rows, dead fields and empty places."""
@@ -51,8 +56,16 @@ def problems(draw: st.DrawFn) -> SimpleNamespace:
     s = rng.dirichlet(np.ones(width), n).astype(np.float32)
     empty = rng.random((n, width)) < draw(st.sampled_from([0.0, 0.3]))
     ids[empty], s[empty] = -1, 0
+    x = np.ascontiguousarray(x.astype(dtype))
+    is_sparse = draw(st.booleans())
+
+    def given(part: slice = slice(None)) -> Any:
+        """Rows as the kernels take them."""
+        return sparse_parts(x[part]) if is_sparse else x[part]
+
     return SimpleNamespace(
-        x=np.ascontiguousarray(x.astype(dtype)),
+        x=x,
+        given=given,
         scale=rng.uniform(0.001, 0.02, n).astype(np.float32),
         weight=draw(st.sampled_from([None, rng.integers(0, 4, n).astype(np.float32)])),
         w=w,
@@ -98,8 +111,8 @@ def test_select_top(p: SimpleNamespace) -> None:
 @given(problems())
 def test_products(p: SimpleNamespace) -> None:
     one, three, expected = (np.empty((len(p.x), len(p.w)), np.float32) for _ in range(3))
-    _native.products(p.x, p.log_w, one, 1)
-    _native.products(p.x, p.log_w, three, 3)
+    _native.products(p.given(), p.log_w, one, 1)
+    _native.products(p.given(), p.log_w, three, 3)
     reference.products(p.x, p.log_w, expected, 1)
     np.testing.assert_array_equal(one, three)
     np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-2)
@@ -112,7 +125,7 @@ def test_search_groups(p: SimpleNamespace, n_groups: int, g: int) -> None:
     results = []
     for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
         out = outputs(len(p.x), p.width, p.ids)
-        kernel.search_groups(p.x, p.scale, p.log_w, p.base, p.base_row, group, lists, *out, threads)
+        kernel.search_groups(p.given(), p.scale, p.log_w, p.base, p.base_row, group, lists, *out, threads)
         results.append(out)
     for one, three in zip(results[0], results[1], strict=True):
         np.testing.assert_array_equal(one, three)
@@ -125,13 +138,51 @@ def test_a_score_does_not_depend_on_the_company(p: SimpleNamespace) -> None:
     everything = np.arange(len(p.w), dtype=np.int32)[None]
     together, alone = outputs(len(p.x), p.width), outputs(len(p.x), p.width)
     arguments = (p.scale, p.log_w, p.base[:1], None)
-    _native.search_groups(p.x, *arguments, np.zeros(len(p.x), np.int32), everything, *together, 2)
+    _native.search_groups(p.given(), *arguments, np.zeros(len(p.x), np.int32), everything, *together, 2)
     for n in range(len(p.x)):
         one = slice(n, n + 1)
         part = [a[one] for a in alone]
-        _native.search_groups(p.x[one], p.scale[one], *arguments[1:], np.zeros(1, np.int32), everything, *part, 1)
+        _native.search_groups(p.given(one), p.scale[one], *arguments[1:], np.zeros(1, np.int32), everything, *part, 1)
     for a, b in zip(together, alone, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@given(problems())
+def test_search_all(p: SimpleNamespace) -> None:
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        out = outputs(len(p.x), p.width)
+        kernel.search_all(sparse_parts(p.x), p.scale, p.log_w, p.base, p.base_row, *out, threads)
+        results.append(out)
+    alone = outputs(len(p.x), p.width)
+    for n in range(len(p.x)):
+        one = slice(n, n + 1)
+        base_row = None if p.base_row is None else p.base_row[one]
+        part = [a[one] for a in alone]
+        _native.search_all(sparse_parts(p.x[one]), p.scale[one], p.log_w, p.base, base_row, *part, 1)
+    for first, three, by_itself in zip(results[0], results[1], alone, strict=True):
+        np.testing.assert_array_equal(first, three)
+        np.testing.assert_array_equal(first, by_itself)
+    assert_same_activities(results[0], results[2])
+
+
+@pytest.mark.parametrize("n_rows", [3, 3000])
+def test_wide_rows(n_rows: int) -> None:
+    """Few rows use few columns; many fields do not fit into the scratch space together."""
+    rng = np.random.default_rng(0)
+    d, c, width = 40_000, 300, 7
+    column = rng.integers(0, d // 3, (n_rows, 30))
+    x = csr_array((rng.integers(1, 5, column.size), (np.repeat(np.arange(n_rows), 30), column.ravel())), (n_rows, d))
+    x = csr_array(x, dtype=np.float32)
+    parts = x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data
+    log_w = np.zeros((c, kernels.padded(d)), np.float32)
+    log_w[:, :d] = rng.random((c, d))
+    scale, base = np.full(n_rows, 0.5, np.float32), rng.random((1, c)).astype(np.float32)
+    out, raw = outputs(n_rows, width), np.empty((n_rows, c), np.float32)
+    _native.products(parts, log_w, raw, 2)
+    np.testing.assert_allclose(raw, x @ log_w[:, :d].T, rtol=1e-5)
+    _native.search_all(parts, scale, log_w, base, None, *out, 2)
+    np.testing.assert_array_equal(out[0], np.argsort(-(base + 0.5 * raw), axis=1)[:, :width])
 
 
 @given(problems(), st.integers(1, 30))
@@ -150,7 +201,7 @@ def test_m_step(p: SimpleNamespace, prior_rows: float) -> None:
     prior = p.x.mean(axis=0).astype(np.float32) if prior_rows else None
     for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
         out = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32), np.empty(len(p.w)))
-        kernel.m_step(p.x, p.scale, p.weight, p.ids, p.s, *UNITS, p.w, prior, prior_rows, *out, threads)
+        kernel.m_step(p.given(), p.scale, p.weight, p.ids, p.s, *UNITS, p.w, prior, prior_rows, *out, threads)
         results.append(out)
     for one, three, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)
@@ -167,7 +218,7 @@ def test_statistics_of_parts(p: SimpleNamespace, cuts: list[int], shuffler: rand
         sums, mass = np.zeros(p.w.shape), np.zeros(len(p.w))
         for at in parts:
             weight = None if p.weight is None else p.weight[at]
-            kernel.add_statistics(p.x[at], p.scale[at], weight, p.ids[at], p.s[at], *UNITS, sums, mass, threads)
+            kernel.add_statistics(p.given(at), p.scale[at], weight, p.ids[at], p.s[at], *UNITS, sums, mass, threads)
         return sums, mass
 
     def finished(sums: Any, mass: Any) -> tuple[Any, ...]:
@@ -185,7 +236,7 @@ def test_statistics_of_parts(p: SimpleNamespace, cuts: list[int], shuffler: rand
         np.testing.assert_allclose(one, expected, rtol=2e-5, atol=2e-5)
     whole = (np.empty_like(p.w), np.zeros_like(p.log_w), np.empty(len(p.w), np.float32))
     mass = np.empty(len(p.w))
-    _native.m_step(p.x, p.scale, p.weight, p.ids, p.s, *UNITS, p.w, None, 0.0, *whole, mass, 1)
+    _native.m_step(p.given(), p.scale, p.weight, p.ids, p.s, *UNITS, p.w, None, 0.0, *whole, mass, 1)
     for one, expected in zip(finished(*statistics(_native, [slice(None)], 1)), whole, strict=True):
         np.testing.assert_array_equal(one, expected)
 
@@ -195,7 +246,7 @@ def test_hebbian_step(p: SimpleNamespace, rate: float) -> None:
     results = []
     for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
         out = (p.w.copy(), p.log_w.copy(), p.log_w.sum(axis=1), p.w.sum(axis=1))
-        kernel.hebbian_step(p.x, p.scale, p.weight, p.ids, p.s, rate, *out, threads)
+        kernel.hebbian_step(p.given(), p.scale, p.weight, p.ids, p.s, rate, *out, threads)
         results.append(out)
     for one, three, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)
@@ -264,15 +315,27 @@ def test_spread(p: SimpleNamespace, k_padded: int, steps: int) -> None:
 @given(problems(), st.integers(0, 2**63))
 def test_row_hashes(p: SimpleNamespace, seed: int) -> None:
     native, expected = np.empty(len(p.x), np.uint64), np.empty(len(p.x), np.uint64)
-    _native.row_hashes(p.x, seed, native, 2)
-    reference.row_hashes(p.x.astype(np.float32), seed, expected, 1)
-    np.testing.assert_array_equal(native, expected)
+    _native.row_hashes(p.given(), seed, native, 2)
+    for x in (p.x, p.x.astype(np.float32), sparse_parts(p.x)):
+        reference.row_hashes(x, seed, expected, 1)
+        np.testing.assert_array_equal(native, expected)
+
+
+@given(st.integers(0, 2**32))
+def test_hashes_of_any_numbers(seed: int) -> None:
+    """Dense or sparse, native or not; values that vanish beside others are as good as not there."""
+    rng = np.random.default_rng(seed)
+    x = (10.0 ** rng.uniform(-30, 20, (20, 30)) * (rng.random((20, 30)) < 0.3)).astype(np.float32)
+    hashes = np.empty((4, 20), np.uint64)
+    for i, (kernel, rows) in enumerate(itertools.product((_native, reference), (x, sparse_parts(x)))):
+        kernel.row_hashes(rows, 1, hashes[i], 1)
+    assert (hashes == hashes[0]).all()
 
 
 @given(problems())
 def test_log_factorials(p: SimpleNamespace) -> None:
     native, expected = np.empty(len(p.x)), np.empty(len(p.x))
-    _native.log_factorials(p.x, p.scale, native, 2)
+    _native.log_factorials(p.given(), p.scale, native, 2)
     reference.log_factorials(p.x, p.scale, expected, 1)
     np.testing.assert_allclose(native, expected, rtol=1e-5, atol=1e-4)
 
@@ -296,7 +359,7 @@ def test_arguments_are_checked() -> None:
         ({"indptr": np.array([0, 2, 1], np.int64)}, "indptr spans the values"),
         ({"indptr": np.array([0, -1, 2], np.int64)}, "indptr ascends"),
         ({"values": np.ones(3, np.float32)}, "an index for each value"),
-        ({"indices": np.array([0, 2], np.int32)}, "indices name fields"),
+        ({"indices": np.array([0, 2], np.int32)}, "indices name columns"),
         ({"now": np.ones((2, 32), np.float32)}, "out like source and now"),
         ({"steps": 0}, "at least one step"),
     ],
@@ -314,6 +377,23 @@ def test_spread_checks_its_arguments(change: dict[str, Any], message: str) -> No
         _native.spread(**(fitting | change))
     with pytest.raises(ValueError, match="apart"):
         _native.spread(**(fitting | {"now": out}))
+
+
+def test_sparse_rows_are_checked() -> None:
+    indptr, indices, values = sparse_parts(np.eye(3))
+    scale, log_w, out = np.ones(3, np.float32), np.ones((2, 16), np.float32), np.ones((3, 2), np.float32)
+    _native.products((indptr, indices, values), log_w, out, 1)
+    with pytest.raises(ValueError, match="indices name columns"):
+        _native.products((indptr, indices + np.int32(14), values), log_w, out, 1)
+    with pytest.raises(ValueError, match="indptr spans the values"):
+        _native.products((indptr[:3], indices, values), log_w, out[:2], 1)
+    with pytest.raises(ValueError, match="indptr of at least one number"):
+        _native.products((indptr[:0], indices[:0], values[:0]), log_w, out[:0], 1)
+    with pytest.raises(ValueError, match="one scale for each row"):
+        _native.log_factorials((indptr, indices, values), scale[:2], np.empty(3), 1)
+    for wrong in ((indptr.astype(np.int32), indices, values), (indptr, indices, values.astype(np.float64))):
+        with pytest.raises(TypeError):
+            _native.log_factorials(wrong, scale, np.empty(3), 1)
 
 
 @pytest.mark.parametrize("sizes", [[1.0], [1.0, -1.0], [1.0, np.nan]])

@@ -54,6 +54,14 @@ def test_more_fields_than_there_are(digits: Digits) -> None:
     assert len(plot_fields(clf, n_fields=10_000).axes[0].get_images()) == 2 * reached
 
 
+def test_wide_profiles_are_drawn_in_no_time(tmp_path: Path) -> None:
+    rows = np.zeros((10, 61_188))
+    rows[:, 7] = 1
+    figure = plot_rows(rows)
+    figure.savefig(tmp_path / "rows.png")
+    assert all(len(patch.get_path()) < 1000 for patch in figure.axes[0].patches)
+
+
 def test_a_mixture_has_no_classes(digits: Digits) -> None:
     mixture = PoissonMixture(30, norm=180, max_iter=2, tol=0, random_state=0).fit(digits[0])
     figure = plot_fields(mixture, n_fields=12)

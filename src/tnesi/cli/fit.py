@@ -182,10 +182,11 @@ def _rows(found: Data, progress: Progress) -> Any:
     """Return the rows as they are learned from: in memory, or block by block where there are many."""
     from tnesi.data.block_source import TellingSource
     from tnesi.data.source import ArraySource
+    from tnesi.data.sparse import CsrSource
     from tnesi.engine.spool import IN_MEMORY
 
     rows = found.rows
-    if isinstance(rows, ArraySource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
+    if isinstance(rows, ArraySource | CsrSource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
         return found.X
     return TellingSource(rows, tell_parts(progress))
 

@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tnesi._memory import free_memory
+from tnesi.layers.input import Matrix, arrays_of
+
 Array = npt.NDArray[Any]
 
 BLOCK_ROWS = 10_000
@@ -69,8 +72,17 @@ class Source(ABC):
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         """Yield all rows in order, as dense arrays of at most `size` rows."""
 
-    def load(self) -> Array:
-        """Return all rows as one array (a memmap where the file can be mapped)."""
+    def parts(self, size: int = BLOCK_ROWS) -> Iterator[Matrix]:
+        """Yield the same rows as they are held: as CSR arrays where they are sparse."""
+        yield from self.blocks(size)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a row takes as it is held, on average."""
+        return self.n_features * self.dtype.itemsize
+
+    def load(self) -> Matrix:
+        """Return all rows as one array (a memmap where the file can be mapped, a CSR array where they are sparse)."""
         check_room(self.n_rows * self.n_features * self.dtype.itemsize, f"{self.n_rows} x {self.n_features} values")
         out = np.empty((self.n_rows, self.n_features), self.dtype)
         at = 0
@@ -114,7 +126,7 @@ class ArraySource(Source):
                 yield np.array(block, self.dtype, order="C").reshape(len(block), self.n_features)
                 mapped.madvise(mmap.MADV_DONTNEED)
 
-    def load(self) -> Array:
+    def load(self) -> Matrix:
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
             return super().load()  # a copy, made block by block
         return self.array.reshape(self.n_rows, self.n_features)
@@ -132,6 +144,14 @@ class ColumnsSource(Source):
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         for block in self._rows.blocks(size):
             yield np.ascontiguousarray(block[:, self._columns])
+
+    def parts(self, size: int = BLOCK_ROWS) -> Iterator[Matrix]:
+        for part in self._rows.parts(size):
+            yield part[:, self._columns]
+
+    @property
+    def row_bytes(self) -> int:
+        return self._rows.row_bytes
 
 
 def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, int]:
@@ -190,21 +210,12 @@ def smallest_dtype(values: Array) -> np.dtype[Any]:
 
 def check_room(n_bytes: int, what: str) -> None:
     """Refuse what a file promises if it cannot fit into this machine's memory."""
-    room = _available_memory()
+    room = free_memory()
     if n_bytes > room:
         raise DataError(
             f"{what} would take {n_bytes / 1e9:.1f} GB of memory, {room / 1e9:.1f} GB are free: use fewer rows or "
             "columns, or a file that can be mapped (.npy)"
         )
-
-
-def _available_memory() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        lines = []
-    free = (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    return next(free, 8 * 2**30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +240,8 @@ class Data:
     note: str = ""
 
     @cached_property
-    def X(self) -> Array:  # noqa: N802 - scikit-learn's name
-        """All rows, in memory or mapped."""
+    def X(self) -> Matrix:  # noqa: N802 - scikit-learn's name
+        """All rows, in memory or mapped; a CSR array where they are sparse."""
         return self.rows.load()
 
     @property
@@ -242,9 +253,11 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the rows' values, type and shape (not of the labels)."""
+        """A hash of the rows' values, type and shape (not of the labels); dense and sparse rows have different ones."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.rows.n_rows} {self.rows.n_features} {self.rows.dtype.str}".encode())
-        for block in self.rows.blocks():
-            digest.update(np.ascontiguousarray(block).data)
+        for part in self.rows.parts():
+            arrays = arrays_of(part)
+            for array in arrays if isinstance(arrays, tuple) else (arrays,):
+                digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

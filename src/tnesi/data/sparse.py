@@ -1,4 +1,4 @@
-"""Sparse matrices: rows that become dense a block at a time."""
+"""Sparse matrices: their rows stay sparse, and become dense a block at a time for those who want them so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "c
 
 
 class CsrSource(Source):
-    """Rows of a sparse matrix; blocks of them are dense, of the smallest type that holds the values exactly.
+    """Rows of a sparse matrix, of the smallest type that holds the values exactly.
 
     Attributes
     ----------
@@ -44,6 +44,18 @@ class CsrSource(Source):
         size = rows_at_a_time(size, self.n_features, self.csr.dtype)
         for start in range(0, self.n_rows, size):
             yield self.csr[start : start + size].toarray().astype(self.dtype, copy=False)
+
+    def parts(self, size: int = BLOCK_ROWS) -> Iterator[sparse.csr_array]:
+        for start in range(0, self.n_rows, size):
+            yield self.csr[start : start + size].astype(self.dtype, copy=False)
+
+    @property
+    def row_bytes(self) -> int:
+        return 8 + 8 * self.csr.nnz // self.n_rows
+
+    def load(self) -> sparse.csr_array:
+        csr: sparse.csr_array = self.csr.astype(self.dtype, copy=False)
+        return csr
 
 
 def checked_csr(matrix: Any, where: str | Path) -> sparse.csr_array:

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
+from scipy.sparse import issparse
 
 from tnesi.engine.em import run_em
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.survey import Survey
 from tnesi.layers.fields import start_from_rows
-from tnesi.layers.input import normalise
+from tnesi.layers.input import Matrix, dense, normalise
 from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
@@ -54,8 +55,7 @@ def auto_norm(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fiel
     n_features = survey.count.size
     # a sample of wide data must not become large
     n_sample = min(_SAMPLE_ROWS, max(200, _SAMPLE_VALUES // used))
-    sample = np.asarray(take(drawn[:n_sample]))
-    sample = np.ascontiguousarray(sample[:, sample.any(axis=0)])  # blank features contribute nothing
+    sample = _without_blank_features(take(drawn[:n_sample]))
     shares = sample / sample.sum(axis=1, keepdims=True, dtype=np.float64)
     variance = float(shares.var(axis=0).sum())
     if variance < 1e-12:  # all rows are proportional to each other
@@ -67,6 +67,13 @@ def auto_norm(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fiel
         above = _above_for_entropy(sample, n_small, np.clip(above, low, high), low, high, n_threads)
     above *= max(n_fields / n_small, 1) ** _GROWTH
     return float(n_features + np.clip(max(above, floor), low, high))
+
+
+def _without_blank_features(X: Matrix) -> Array:
+    """Return rows as a dense array, without features that contribute nothing."""
+    if issparse(X):
+        return dense(X[:, np.unique(X.indices)])
+    return np.ascontiguousarray(X[:, X.any(axis=0)])
 
 
 def _rare_feature_floor(survey: Survey) -> tuple[int, float]:

@@ -78,7 +78,7 @@ class Part:
 
     @property
     def grain(self) -> int:
-        return grain_rows(self.store.n_features)
+        return grain_rows(self.store.row_values)
 
     def normalise(self, norm: float) -> None:
         """Fix the sum to which all rows are normalised."""
@@ -101,7 +101,7 @@ class Part:
         self.activities = Activities.large(self.store.n_rows, truncation)
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
-            kernels.log_factorials(rows.x, rows.scale, self.constant[place], self.n_threads)
+            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
             self.activities.put(place, search.find(fields, rows, _at(prior, place)))
 
     def improve(
@@ -125,7 +125,7 @@ class Part:
         """Learn from activities that were found before."""
         self.activities, self.constant = activities, np.empty(self.store.n_rows)
         for place, rows in self._grains():
-            kernels.log_factorials(rows.x, rows.scale, self.constant[place], self.n_threads)
+            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
             self._learn(place, rows, statistics)
 
     def _learn(self, place: slice, rows: Rows, statistics: Statistics | None) -> float:

@@ -22,7 +22,7 @@ IN_MEMORY = 2**28
 
 
 def spool(
-    blocks: Iterable[Array], shape: tuple[int, int], dtype: np.dtype[Any], zero_rows: ZeroRows
+    blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any], zero_rows: ZeroRows
 ) -> tuple[Store, Array]:
     """Copy checked blocks of rows to memory or to a temporary file; return the store and the sums of the rows.
 
@@ -47,13 +47,13 @@ def spool(
     return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), sums
 
 
-def _copy(blocks: Iterable[Array], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]) -> Array:
+def _copy(blocks: Iterable[Any], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]) -> Array:
     sums, at = np.empty(n_rows), 0
     for block in blocks:
         if at + len(block) > n_rows:
             raise ValueError(f"there are more rows than the {n_rows} that were announced: say how many there are")
         x, sums[at : at + len(block)] = usable_rows(block, zero_rows, np.arange(at, at + len(block)))
-        put(at, x)
+        put(at, np.asarray(x))
         at += len(block)
     if at < n_rows:
         raise ValueError(f"there are {at} rows, and {n_rows} were announced: say how many there are")
@@ -83,7 +83,7 @@ def check_file(store: FileStore, check: Callable[[Array, int], Any], zero_rows: 
         usable, sums[place] = usable_rows(x, zero_rows, np.arange(start, place.stop))
         zero = np.flatnonzero(~x.any(axis=1)) if usable is not x else np.empty(0, np.int64)
         x[zero] = 1
-        if not np.array_equal(usable, x):
+        if not np.array_equal(np.asarray(usable), x):
             raise ValueError(
                 f"rows {start} to {place.stop - 1} have values that are too large or too small for sums in float32: "
                 "scale the data (only the proportions in a row matter)"

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
+
+from tnesi.layers.input import Matrix
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +25,8 @@ class Store(Protocol):
     Attributes
     ----------
     n_rows, n_features : int
+    row_values : float
+        Numbers that are stored for a row, on average.
     in_memory : bool
         Whether reading costs nothing.
     """
@@ -30,6 +35,8 @@ class Store(Protocol):
     def n_rows(self) -> int: ...
     @property
     def n_features(self) -> int: ...
+    @property
+    def row_values(self) -> float: ...
     @property
     def in_memory(self) -> bool: ...
 
@@ -42,9 +49,9 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class ArrayStore:
-    """Rows in memory."""
+    """Rows in memory, dense or sparse."""
 
-    x: Array
+    x: Matrix
     in_memory: bool = field(default=True, init=False)
 
     @property
@@ -55,10 +62,15 @@ class ArrayStore:
     def n_features(self) -> int:
         return int(self.x.shape[1])
 
-    def read(self, place: slice) -> Array:
-        return self.x[place]
+    @property
+    def row_values(self) -> float:
+        return float(self.x.nnz / self.n_rows if issparse(self.x) else self.n_features)
 
-    def take(self, index: Array) -> Array:
+    def read(self, place: slice) -> Matrix:
+        everything = place.indices(self.n_rows) == (0, self.n_rows, 1)
+        return self.x if everything else self.x[place]  # a part of a sparse matrix is a copy
+
+    def take(self, index: Array) -> Matrix:
         return self.x[index]
 
 
@@ -82,6 +94,10 @@ class FileStore:
     even: Array = field(default_factory=lambda: np.empty(0, np.int64))
     keep: Any = field(default=None, repr=False, compare=False)
     in_memory: bool = field(default=False, init=False)
+
+    @property
+    def row_values(self) -> float:
+        return float(self.n_features)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"keep": None}  # another process only reads

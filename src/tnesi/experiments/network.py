@@ -16,6 +16,7 @@ from tnesi._interrupt import ctrl_c_stops
 from tnesi.classifier import SimpletronClassifier
 from tnesi.data import Data, few_labels
 from tnesi.experiments.protocol import Labels, Method, Protocol
+from tnesi.layers.input import Matrix
 from tnesi.model_file import ModelFileError, load, save
 
 Array = npt.NDArray[Any]
@@ -64,7 +65,7 @@ class Network:
             save(self.classifier, keep)
 
     def _learned(
-        self, classifier: SimpletronClassifier, X: Array, callback: Callable[[dict[str, Any]], Any] | None
+        self, classifier: SimpletronClassifier, X: Matrix, callback: Callable[[dict[str, Any]], Any] | None
     ) -> SimpletronClassifier:
         with ctrl_c_stops():  # with all labels: there is nothing to infer, so the second layer takes no time
             classifier.set_params(callback=callback).fit(X, self.y)

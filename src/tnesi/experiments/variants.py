@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data.source import ArraySource, Data
+from tnesi.layers.input import dense
 
 Array = npt.NDArray[Any]
 
@@ -63,7 +64,7 @@ def mislabel(y: Array, share: float, rng: np.random.Generator) -> Array:
 
 def _unbalanced(data: Data) -> Data:
     rows = unbalanced_rows(data.y)
-    return replace(data, rows=ArraySource(data.X[rows], data.rows.image_shape), labels=data.y[rows])
+    return replace(data, rows=ArraySource(dense(data.X[rows]), data.rows.image_shape), labels=data.y[rows])
 
 
 def _odd_even(data: Data) -> Data:

@@ -11,6 +11,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
+from tnesi.kernels.reference import Given
+
 if TYPE_CHECKING:
     from tnesi.kernels import reference as _backend
 else:
@@ -49,6 +51,7 @@ log_factorials = _backend.log_factorials
 m_step = _backend.m_step
 products = _backend.products
 row_hashes = _backend.row_hashes
+search_all = _backend.search_all
 search_groups = _backend.search_groups
 select_top = _backend.select_top
 spread = _backend.spread
@@ -57,6 +60,7 @@ __all__ = [
     "BLOCK",
     "FORCED",
     "NATIVE",
+    "Given",
     "add_statistics",
     "build_lists",
     "finish_m_step",
@@ -67,6 +71,7 @@ __all__ = [
     "padded",
     "products",
     "row_hashes",
+    "search_all",
     "search_groups",
     "select_top",
     "spread",

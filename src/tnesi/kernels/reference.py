@@ -1,8 +1,9 @@
 """The kernels in NumPy: short, obvious, the oracle of the native ones and their stand-in without a compiler.
 
-Symbols and shapes are those of ``native/kernels.h``: ``x`` N x D raw input, ``scale`` N with y = scale * x + 1,
-``log_w`` C x Dp, ``base`` B x C with row ``base_row[n]`` for point n (row 0 for None), ``ids`` and ``s`` N x C'
-in descending order of I_c with -1 for an empty place, ``r`` C x Kp. Output arrays are written in place.
+Symbols and shapes are those of ``native/kernels.h``: ``x`` N x D raw input, an array or (indptr, indices, values) of a
+sparse one, ``scale`` N with y = scale * x + 1, ``log_w`` C x Dp, ``base`` B x C with row ``base_row[n]`` for point n
+(row 0 for None), ``ids`` and ``s`` N x C' in descending order of I_c with -1 for an empty place, ``r`` C x Kp. Output
+arrays are written in place.
 """
 
 from __future__ import annotations
@@ -15,9 +16,28 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 Array = npt.NDArray[Any]
+Given = Array | tuple[Array, Array, Array]
+"""Rows as the kernels take them."""
 EMPTY = np.float32(-3.0e38)
 UNREACHED = 1e-30
 """A field's class weights decay where nobody visits it; below this sum the field counts as unreached."""
+
+
+def _matrix(x: Given, n_columns: int) -> Any:
+    """`x` as a matrix of float32, dense or sparse."""
+    if isinstance(x, tuple):
+        indptr, indices, values = x
+        return csr_array((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    return x.astype(np.float32)
+
+
+def _values(x: Given) -> tuple[Array, Array, Array]:
+    """Row, column and value of all that is not 0, in this order."""
+    if isinstance(x, tuple):
+        indptr, indices, values = x
+        return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), indices, values
+    row, column = np.nonzero(x)
+    return row, column, x[row, column]
 
 
 def _activities(scores: Array, fields: Array, c_prime: int) -> tuple[Array, Array, np.float32]:
@@ -59,13 +79,31 @@ def select_top(
         _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
 
 
-def products(x: Array, log_w: Array, out: Array, n_threads: int) -> None:
-    """X . log W of a mini-batch of points for all fields (N x C)."""
-    out[:] = x.astype(np.float32) @ log_w[:, : x.shape[1]].T
+def products(x: Given, log_w: Array, out: Array, n_threads: int) -> None:
+    """X . log W for all fields (N x C)."""
+    matrix = _matrix(x, log_w.shape[1])
+    out[:] = matrix @ log_w[:, : matrix.shape[1]].T
+
+
+def search_all(
+    x: Given,
+    scale: Array,
+    log_w: Array,
+    base: Array,
+    base_row: Array | None,
+    ids: Array,
+    s: Array,
+    log_sum: Array,
+    n_threads: int,
+) -> None:
+    """K^(n) and s from all fields."""
+    raw = np.empty((len(scale), len(log_w)), np.float32)
+    products(x, log_w, raw, n_threads)
+    select_top(raw, scale, base, base_row, ids, s, log_sum, n_threads)
 
 
 def search_groups(
-    x: Array,
+    x: Given,
     scale: Array,
     log_w: Array,
     base: Array,
@@ -78,11 +116,12 @@ def search_groups(
     n_threads: int,
 ) -> None:
     """K^(n) and s from the fields in ``lists[group[n]]`` and those in ``ids[n]`` already: never worse."""
+    matrix = _matrix(x, log_w.shape[1])
     for j in np.unique(group):
         points = np.flatnonzero(group == j)
         near = np.union1d(lists[j], ids[points])
         near = near[(near >= 0) & (near < log_w.shape[0])]
-        inputs = x[points].astype(np.float32) @ log_w[near, : x.shape[1]].T
+        inputs = matrix[points] @ log_w[near, : matrix.shape[1]].T
         for row, n in zip(inputs, points.tolist(), strict=True):
             own = np.isin(near, lists[j]) | np.isin(near, ids[n])
             fields = near[own].astype(np.int32)
@@ -107,15 +146,18 @@ def build_lists(ids: Array, lists: Array, n_threads: int) -> None:
         lists[c, 1 : 1 + near.size] = near
 
 
-def _sums(x: Array, scale: Array, weight: Array | None, ids: Array, s: Array, n_fields: int) -> tuple[Array, Array]:
+def _sums(
+    x: Given, scale: Array, weight: Array | None, ids: Array, s: Array, shape: tuple[int, ...]
+) -> tuple[Array, Array]:
     """sum_n s_nc scale_n x_n and sum_n s_nc, in double precision."""
+    n_fields, n_columns = shape
     share = s.astype(np.float64) if weight is None else s.astype(np.float64) * weight[:, None]
     real = (ids >= 0) & (ids < n_fields) & (s != 0)
-    sums, mass = np.zeros((n_fields, x.shape[1])), np.zeros(n_fields)
     points, _ = np.nonzero(real)
-    np.add.at(mass, ids[real], share[real])
-    np.add.at(sums, ids[real], (share[real] * scale[points])[:, None] * x[points])
-    return sums, mass
+    mass = np.bincount(ids[real], weights=share[real], minlength=n_fields)
+    factor = csr_array((share[real] * scale[points], (ids[real], points)), shape=(n_fields, len(s)))
+    sums = factor @ _matrix(x, n_columns).astype(np.float64)
+    return (sums.toarray() if isinstance(x, tuple) else sums), mass
 
 
 def _rounded(values: Array, unit: float) -> Array:
@@ -125,7 +167,7 @@ def _rounded(values: Array, unit: float) -> Array:
 
 
 def add_statistics(
-    x: Array,
+    x: Given,
     scale: Array,
     weight: Array | None,
     ids: Array,
@@ -137,7 +179,7 @@ def add_statistics(
     n_threads: int,
 ) -> None:
     """Add sum_n s_nc scale_n x_n (C x D) and sum_n s_nc (C) of some points, as multiples of the units."""
-    own_sums, own_mass = _sums(x, scale, weight, ids, s, len(mass))
+    own_sums, own_mass = _sums(x, scale, weight, ids, s, sums.shape)
     sums += _rounded(own_sums, unit)
     mass += _rounded(own_mass, mass_unit)
 
@@ -169,7 +211,7 @@ def finish_m_step(
 
 
 def m_step(
-    x: Array,
+    x: Given,
     scale: Array,
     weight: Array | None,
     ids: Array,
@@ -193,7 +235,7 @@ def m_step(
 
 
 def hebbian_step(
-    x: Array,
+    x: Given,
     scale: Array,
     weight: Array | None,
     ids: Array,
@@ -206,7 +248,7 @@ def hebbian_step(
     n_threads: int,
 ) -> None:
     """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), at most to the mean of the batch."""
-    sums, mass = _sums(x, scale, weight, ids, s, w.shape[0])
+    sums, mass = _sums(x, scale, weight, ids, s, w.shape)
     won = mass > 0
     eps = np.minimum(rate, 1 / mass[won])[:, None]
     w[won] += eps * (sums[won] + mass[won, None] * (1 - w[won].astype(np.float64)))
@@ -290,21 +332,25 @@ def _mix(h: Array) -> Array:
     return mixed
 
 
-def row_hashes(x: Array, seed: int, out: Array, n_threads: int) -> None:
+def row_hashes(x: Given, seed: int, out: Array, n_threads: int) -> None:
     """A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes."""
     golden = 0x9E3779B97F4A7C15
-    h = np.full(x.shape[0], (seed + golden) % 2**64, dtype=np.uint64)
-    h = _mix(h)
-    total = x.sum(axis=1, dtype=np.float64)
-    total[total <= 0] = 1
-    for column in x.T:
-        bits = ((column / total).astype(np.float32) + np.float32(0)).view(np.uint32)
-        h = (h ^ bits) * np.uint64(golden)
-        h ^= h >> np.uint64(32)
+    row, column, value = _values(x)
+    total = np.bincount(row, weights=value, minlength=len(out))
+    share = (value / total[row]).astype(np.float32)
+    row, column, share = row[share != 0], column[share != 0], share[share != 0]
+    key = column.astype(np.uint64) << np.uint64(32) | share.view(np.uint32)
+    count = np.bincount(row, minlength=len(out))
+    first = np.cumsum(count) - count
+    h = _mix(np.full(len(out), (seed + golden) % 2**64, dtype=np.uint64))
+    for j in range(count.max(initial=0)):  # the j-th value of all rows that have one
+        here = np.flatnonzero(count > j)
+        now = (h[here] ^ key[first[here] + j]) * np.uint64(golden)
+        h[here] = now ^ (now >> np.uint64(32))
     out[:] = _mix(h)
 
 
-def log_factorials(x: Array, scale: Array, out: Array, n_threads: int) -> None:
-    """sum_d log(y_d!) with y = scale * x + 1."""
-    for n in range(x.shape[0]):
-        out[n] = gammaln(scale[n] * x[n].astype(np.float64) + 2).sum()
+def log_factorials(x: Given, scale: Array, out: Array, n_threads: int) -> None:
+    """sum_d log(y_d!) with y = scale * x + 1; where x is 0, log 1! = 0."""
+    row, _, value = _values(x)
+    out[:] = np.bincount(row, weights=gammaln(scale[row] * value.astype(np.float64) + 2), minlength=len(out))

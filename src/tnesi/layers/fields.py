@@ -107,7 +107,7 @@ class Statistics:
     def add(self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int) -> None:
         """Add what some rows teach."""
         kernels.add_statistics(
-            rows.x, rows.scale, weight, activities.ids, activities.s, *self.units, self.sums, self.mass, n_threads
+            rows.arrays, rows.scale, weight, activities.ids, activities.s, *self.units, self.sums, self.mass, n_threads
         )
 
 
@@ -158,11 +158,14 @@ class Fields:
         return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
 
     def inputs(self, rows: Rows, n_threads: int) -> Array:
-        """Return x . log W for all fields: by BLAS, or natively for a mini-batch (BLAS would copy all of log W)."""
-        if len(rows) > _MINI_BATCH:
+        """Return x . log W for all fields.
+
+        Dense rows are multiplied by BLAS, but for a mini-batch, for which it would copy all of log W.
+        """
+        if len(rows) > _MINI_BATCH and not rows.is_sparse:
             return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
         out = np.empty((len(rows), len(self)), np.float32)
-        kernels.products(rows.x, self.log_w, out, n_threads)
+        kernels.products(rows.arrays, self.log_w, out, n_threads)
         return out
 
     def base(self, prior: Prior | None) -> Array:
@@ -188,7 +191,7 @@ class Fields:
         new = spare or self._like()
         mass = np.empty(len(self))
         kernels.m_step(
-            rows.x,
+            rows.arrays,
             rows.scale,
             weight,
             activities.ids,
@@ -238,7 +241,7 @@ class Fields:
     ) -> None:
         """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), in place."""
         kernels.hebbian_step(
-            rows.x,
+            rows.arrays,
             rows.scale,
             weight,
             activities.ids,
@@ -274,7 +277,10 @@ def start_from_rows(rows: Rows, weight: Array | None, chosen: Array) -> Fields:
 
 def start_around(mean: Array, chosen: Rows) -> Fields:
     """The same with a mean that is known."""
-    return Fields.from_weights(0.5 * chosen.y() + 0.5 * mean.astype(np.float32))
+    w = chosen.y()
+    w *= np.float32(0.5)
+    w += 0.5 * mean.astype(np.float32)
+    return Fields.from_weights(w)
 
 
 def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:
@@ -284,4 +290,7 @@ def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.rando
     that have not won yet are favoured. Without it most fields never win.
     """
     mean, std = rows.moments(weight)
-    return Fields.from_weights(mean + 2 * std * rng.random((n_fields, rows.n_features)))
+    w = rng.random((n_fields, rows.n_features))
+    w *= 2 * std
+    w += mean
+    return Fields.from_weights(w)

@@ -1,21 +1,25 @@
 """The input layer: rows of non-negative numbers, normalised to a constant sum (eq. 5).
 
 y = (A - D) x / sum(x) + 1, so that every row of y sums to A and no y is below 1. The data stay as they are (uint8
-images are not copied to floats); a factor per row, ``scale`` = (A - D) / sum(x), does the rest inside the kernels.
+images are not copied to floats, sparse rows stay sparse); a factor per row, ``scale`` = (A - D) / sum(x), does the rest
+inside the kernels. y - 1 is as sparse as x.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from tnesi import kernels
 
 Array = npt.NDArray[Any]
+Matrix = Array | sparse.csr_array
 ZeroRows = Literal["error", "uniform"]
 
 _SAFE = 1e30
@@ -28,13 +32,13 @@ class Rows:
 
     Attributes
     ----------
-    x : (N, D) array of uint8 or float32, C-contiguous
+    x : (N, D) array of uint8 or float32, C-contiguous, or csr_array of float32 in canonical form, without zeros
     scale : (N,) array of float32
     norm : float
         A, the sum of each row of y.
     """
 
-    x: Array
+    x: Matrix
     scale: Array
     norm: float
 
@@ -45,6 +49,15 @@ class Rows:
     def n_features(self) -> int:
         return int(self.x.shape[1])
 
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.x)
+
+    @cached_property
+    def arrays(self) -> kernels.Given:
+        """What the kernels take for x."""
+        return arrays_of(self.x)
+
     def take(self, index: Any) -> Rows:
         return Rows(self.x[index], self.scale[index], self.norm)
 
@@ -54,21 +67,29 @@ class Rows:
             yield place, self.take(place)
 
     def raw(self) -> Array:
-        """Return x as float32, for BLAS."""
-        return self.x.astype(np.float32, copy=False)
+        """Return x as a dense array of float32, for BLAS."""
+        return dense(self.x).astype(np.float32, copy=False)
+
+    def above(self) -> Matrix:
+        """Return y - 1."""
+        if not sparse.issparse(self.x):
+            return self.raw() * self.scale[:, None]
+        return _with_data(self.x, self.x.data * _of_rows(self.x, self.scale))
 
     def y(self) -> Array:
-        """Return y itself, as float32."""
-        return self.raw() * self.scale[:, None] + np.float32(1)
+        """Return y itself, as a dense array of float32."""
+        y = dense(self.above())
+        y += np.float32(1)
+        return y
 
     def moments(self, weight: Array | None) -> tuple[Array, Array]:
         """Return the mean and the standard deviation of each feature of y."""
         total, square, mass = np.zeros(self.n_features), np.zeros(self.n_features), 0.0
         for place, block in self.blocks(4096):
             w = np.ones(len(block), np.float32) if weight is None else weight[place]
-            above = block.raw() * block.scale[:, None]
+            above = block.above()
             total += w @ above
-            square += w @ np.square(above)
+            square += w @ (above * above)
             mass += float(w.sum(dtype=np.float64))
         mean = total / mass
         return 1 + mean, np.sqrt(np.maximum(square / mass - mean**2, 0))
@@ -76,24 +97,71 @@ class Rows:
     def log_factorials(self, n_threads: int) -> Array:
         """Return sum_d log(y_d!) of each row, the constant of its likelihood."""
         out = np.empty(len(self))
-        kernels.log_factorials(self.x, self.scale, out, n_threads)
+        kernels.log_factorials(self.arrays, self.scale, out, n_threads)
         return out
 
 
-def row_hashes(X: Array, seed: int, n_threads: int) -> Array:
+def dense(X: Matrix) -> Array:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def arrays_of(X: Matrix) -> kernels.Given:
+    """Return `X` as the kernels take it: the array itself, or the parts of a sparse one."""
+    if not sparse.issparse(X):
+        return X
+    return X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data
+
+
+def row_hashes(X: Matrix, seed: int, n_threads: int) -> Array:
     """Return a 64-bit hash of each row of uint8 or float32 values; equal rows have equal hashes."""
-    out = np.empty(len(X), np.uint64)
-    kernels.row_hashes(X, seed, out, n_threads)
+    out = np.empty(X.shape[0], np.uint64)
+    kernels.row_hashes(arrays_of(X), seed, out, n_threads)
     return out
 
 
-def usable_rows(X: Array, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Array, Array]:
+def _row_sums(X: Matrix) -> Array:
+    if not sparse.issparse(X):
+        return np.asarray(X.sum(axis=1, dtype=np.float64))
+    sums = np.zeros(X.shape[0])  # SciPy's own sum is in float32
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if filled.size:
+        sums[filled] = np.add.reduceat(X.data, X.indptr[filled], dtype=np.float64)
+    return sums
+
+
+def _of_rows(X: sparse.csr_array, values: Array) -> Array:
+    """Return for each entry of `X` the value of its row."""
+    return np.repeat(values, np.diff(X.indptr))
+
+
+def _with_data(X: sparse.csr_array, data: Array) -> sparse.csr_array:
+    return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+
+
+def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
+    """Return `X` with ones in all places of the rows `zero`, which are blank."""
+    if not sparse.issparse(X):
+        X = X.copy()
+        X[zero] = 1
+        return X
+    count = np.diff(X.indptr)
+    count[zero] = X.shape[1]
+    new = np.repeat(np.isin(np.arange(len(count)), zero), count)
+    data, indices = np.ones(len(new), X.dtype), np.empty(len(new), X.indices.dtype)
+    data[~new], indices[~new] = X.data, X.indices
+    indices[new] = np.tile(np.arange(X.shape[1]), len(zero))
+    indptr = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
+    return sparse.csr_array((data, indices, indptr), shape=X.shape)
+
+
+def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Matrix, Array]:
     """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
 
-    `number` is what the user calls the rows, where it is not their place in `X`.
+    A sparse `X` is in canonical form and becomes float32. `number` is what the user calls the rows, where it is not
+    their place in `X`.
     """
     with np.errstate(over="ignore"):
-        sums = X.sum(axis=1, dtype=np.float64)
+        sums = _row_sums(X)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
         if zero_rows == "error":
@@ -103,22 +171,24 @@ def usable_rows(X: Array, zero_rows: ZeroRows, number: Array | None = None) -> t
                 f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
                 "zero_rows='uniform' to treat them as evenly spread"
             )
-        X = X.copy()
-        X[zero] = 1
+        X = _with_even_rows(X, zero)
         sums[zero] = X.shape[1]
     extreme = np.flatnonzero((sums > _SAFE) | (sums < 1 / _SAFE))
     if extreme.size:
         if not np.isfinite(sums.max()):
             raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
-        X = X.copy()
-        X[extreme] = X[extreme] / sums[extreme, None]
-        sums[extreme] = X[extreme].sum(axis=1, dtype=np.float64)
+        divisor = np.ones(len(sums))
+        divisor[extreme] = sums[extreme]
+        X = _with_data(X, X.data / _of_rows(X, divisor)) if sparse.issparse(X) else X / divisor[:, None]
+        sums[extreme] = _row_sums(X[extreme])
+    if sparse.issparse(X):
+        return X.astype(np.float32, copy=False), sums
     if X.dtype != np.uint8:
         X = X.astype(np.float32, copy=False)
     return np.ascontiguousarray(X), sums
 
 
-def normalise(X: Array, norm: float, zero_rows: ZeroRows = "error") -> Rows:
+def normalise(X: Matrix, norm: float, zero_rows: ZeroRows = "error") -> Rows:
     """Normalise non-negative rows to the sum `norm` (A).
 
     Examples

@@ -25,6 +25,7 @@ _INCHES = 0.62
 """Height of a tile; lengths below are in units of it."""
 _GAP, _COLUMN, _TEXT = 0.14, 0.17, 0.34
 _MOST_COLOURS = 20
+_MOST_BARS = 256
 
 
 def plot_fields(
@@ -173,6 +174,8 @@ class _Sheet:
         if image:
             self._picture(x, y, self._width, row.reshape(image), "#cccccc", cmap="gray_r", vmin=0, vmax=top)
             return
+        if row.size > _MOST_BARS:  # more than can be told apart: the largest of a few neighbours stands for them
+            row = np.maximum.reduceat(row, np.linspace(0, row.size, _MOST_BARS, endpoint=False).astype(int))
         edges = np.linspace(x, x + self._width, row.size + 1)
         heights = y + 1 - np.maximum(row, 0) / top
         self._axes.stairs(heights, edges, baseline=y + 1, fill=True, color="#444444", linewidth=0)

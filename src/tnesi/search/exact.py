@@ -1,7 +1,11 @@
-"""Exact search: a point looks at every field. One matrix product (BLAS), then the best C' of each row."""
+"""Exact search: a point looks at every field.
+
+For dense rows one matrix product (BLAS), then the best C' of each row; for sparse ones a kernel that does both.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +26,27 @@ NEGLIGIBLE = 1e-6
 """Activities below this are not stored for the non-truncated mixture (they do count in its EM steps)."""
 
 
-def block_rows(n_fields: int) -> int:
-    """Return how many points are looked at together."""
-    return min(max(16, _BLOCK_VALUES // n_fields), 1024)
+def blocks_for(fields: Fields, rows: Rows) -> Iterator[tuple[slice, Rows]]:
+    """Yield points that are looked at together, with their places; many if sparse, as weights are packed each time."""
+    at_once = max(16, _BLOCK_VALUES // len(fields))
+    return rows.blocks(at_once if rows.is_sparse else min(at_once, 1024))
+
+
+def best_of_all(fields: Fields, rows: Rows, prior: Prior | None, truncation: int, n_threads: int) -> Activities:
+    """Return the best C' fields of sparse points and their activities: the same bits in any company."""
+    out = Activities.empty(len(rows), truncation)
+    kernels.search_all(
+        rows.arrays,
+        rows.scale,
+        fields.log_w,
+        fields.base(prior),
+        None if prior is None else prior.row,
+        out.ids,
+        out.s,
+        out.log_sum,
+        n_threads,
+    )
+    return out
 
 
 @dataclass
@@ -37,9 +59,11 @@ class ExactSearch:
 
     def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the best C' fields of each point and their activities."""
+        if rows.is_sparse:
+            return best_of_all(fields, rows, prior, self.truncation, self.n_threads)
         out = Activities.empty(len(rows), self.truncation)
         base = fields.base(prior)
-        for place, block in rows.blocks(block_rows(len(fields))):
+        for place, block in blocks_for(fields, rows):
             kernels.select_top(
                 fields.inputs(block, self.n_threads),
                 block.scale,
@@ -93,7 +117,7 @@ def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
     """Return log sum_c exp(I_c - sum_d W_cd + A) over all fields for each point, for `FreeEnergy`."""
     out = np.empty(len(rows), np.float32)
     base = fields.base(None) - (fields.w_sum - np.float32(rows.norm))  # nothing, but for the Hebbian rule
-    for place, block in rows.blocks(block_rows(len(fields))):
+    for place, block in blocks_for(fields, rows):
         _, out[place] = full_posterior(fields, block, base, None, n_threads)
     return out
 
@@ -109,7 +133,7 @@ class FullSearch:
         """Return the activities that are not negligible, in descending order."""
         base = fields.base(prior)
         found: list[Activities] = []
-        for place, block in rows.blocks(block_rows(len(fields))):
+        for place, block in blocks_for(fields, rows):
             base_row = None if prior is None else prior.take(place).row
             s, log_sum = full_posterior(fields, block, base, base_row, self.n_threads)
             width = int((s >= NEGLIGIBLE).sum(axis=1).max())
@@ -154,12 +178,16 @@ def full_step(
     sums, mass = np.zeros(fields.w.shape), np.zeros(len(fields))
     log_sum, best = np.empty(len(rows), np.float32), np.empty(len(rows), np.int32)
     base = fields.base(prior)
-    for place, block in rows.blocks(block_rows(len(fields))):
+    for place, block in blocks_for(fields, rows):
         base_row = None if prior is None else prior.take(place).row
         s, log_sum[place] = full_posterior(fields, block, base, base_row, n_threads)
         best[place] = s.argmax(axis=1)
         if weight is not None:
             s *= weight[place, None]
+        if rows.is_sparse:
+            every = np.tile(np.arange(len(fields), dtype=np.int32), (len(block), 1))
+            kernels.add_statistics(block.arrays, block.scale, None, every, s, 0.0, 0.0, sums, mass, n_threads)
+            continue
         mass += s.sum(axis=0, dtype=np.float64)
         s *= block.scale[:, None]
         sums += product(s.T, block.raw().T, n_threads)

@@ -1,0 +1,140 @@
+"""Sparse rows against the same rows made dense: MNIST, and word counts of the shape of 20 newsgroups.
+
+The newsgroups themselves cannot be had on every machine; these counts are drawn from 20 topics whose words follow
+Zipf's law, about 150 different words a row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import Row, best_of
+from scipy.sparse import csr_array, save_npz
+from speed import THREADS, TRUNCATION, A, C
+
+from tnesi import PoissonMixture
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
+from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.search.exact import ExactSearch
+from tnesi.search.neighbours import look_at_all
+
+N, WORDS, TOPICS = 18_774, 61_188, 20
+NORM = 80_000
+DENSE_ROWS = 1_000, 3_000
+"""Of which the time is measured; that of all rows follows, as it grows with them."""
+ITERATIONS = 5
+MEMORY = """
+import resource, sys
+from scipy.sparse import load_npz
+from tnesi import PoissonMixture
+def now():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+X = load_npz(sys.argv[1])
+PoissonMixture(2, norm=80_000, max_iter=1, tol=0).fit(X[:100])
+before = now()
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+PoissonMixture(int(sys.argv[2]), norm=80_000, max_iter=3, tol=0, random_state=0).fit(X)
+with open("/proc/self/status") as file:
+    high = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+print((high - before) / 1e6)
+"""
+
+
+def word_counts(seed: int = 0) -> csr_array:
+    """Draw N rows: three of ten words are of the row's topic, the others of all topics."""
+    rng = np.random.default_rng(seed)
+    zipf = np.arange(1, WORDS + 1) ** -1.05
+    common = np.cumsum(zipf / zipf.sum())
+    words = np.stack([rng.permutation(WORDS) for _ in range(TOPICS)])
+    length = np.maximum(rng.lognormal(np.log(160), 0.8, N).astype(int), 5)
+    row = np.repeat(np.arange(N), length)
+    topic = rng.integers(0, TOPICS, N)[row]
+    rank = np.minimum(np.searchsorted(common, rng.random(row.size)), WORDS - 1)
+    word = np.where(rng.random(row.size) < 0.3, words[topic, rank], rank)
+    return csr_array(csr_array((np.ones(row.size, np.float32), (row, word)), shape=(N, WORDS)))
+
+
+def sparse(options: argparse.Namespace) -> list[Row]:
+    return [*_images(options.mnist.X), *_words()]
+
+
+def _images(X: Any) -> list[Row]:
+    matrix = csr_array(X)
+    dense, thin = normalise(X, A), normalise(matrix, A)
+    fields = _start(dense, C)
+    exact = ExactSearch(TRUNCATION, THREADS)
+    with single_threaded_blas():
+        by_blas, own = (best_of(3, partial(exact.start, fields, rows)) for rows in (dense, thin))
+    filled = 100 * matrix.nnz / X.size
+    note = f"{by_blas:.2f} s against {own:.2f} s; {filled:.0f} % of MNIST is not 0"
+    return [Row("exact E-step, C = 10,000: dense by BLAS / sparse", by_blas / own, "x", 1, True, note)]
+
+
+def _words() -> list[Row]:
+    X = word_counts()
+    some = [X[:n].toarray() for n in DENSE_ROWS]
+    name = f"{N:,} x {WORDS:,} word counts"
+    gigabytes = N * WORDS * 4 / 1e9
+    found = []
+    for n_fields in (20, 500):
+        fields = _start(normalise(X, NORM), n_fields)
+        of_all = _extrapolated(some, partial(_search, fields))
+        found.append(_ratio(f"E-step, {name}, C = {n_fields}: dense / sparse", of_all, _search(fields, X)))
+        of_all = _extrapolated(some, partial(_fit, n_fields))
+        own = min(_fit(n_fields, X) for _ in range(2))
+        found.append(_ratio(f"fit of {ITERATIONS} iterations, C = {n_fields}: dense / sparse", of_all, own))
+        found.append(
+            Row(
+                f"its peak memory beyond libraries and data, C = {n_fields}",
+                _peak(X, n_fields),
+                "MB",
+                note=f"sparse; W alone has {n_fields * WORDS * 4 / 1e6:.0f} MB, the dense rows {gigabytes:.1f} GB",
+            )
+        )
+    return found
+
+
+def _ratio(what: str, dense: float, own: float) -> Row:
+    note = f"{dense:.2f} s, from {' and '.join(f'{n:,}' for n in DENSE_ROWS)} rows, against {own:.3f} s"
+    return Row(what, dense / own, "x", 20, True, note)
+
+
+def _start(rows: Rows, n_fields: int) -> Fields:
+    return start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, THREADS), None)[:n_fields])
+
+
+def _search(fields: Fields, X: Any) -> float:
+    rows = normalise(X, NORM)
+    return best_of(3, lambda: look_at_all(fields, rows, None, TRUNCATION, THREADS))
+
+
+def _fit(n_fields: int, X: Any) -> float:
+    began = time.perf_counter()
+    PoissonMixture(n_fields, norm=NORM, max_iter=ITERATIONS, tol=0, random_state=0).fit(X)
+    return time.perf_counter() - began
+
+
+def _extrapolated(some: list[Any], seconds_of: Callable[[Any], float]) -> float:
+    """Return the time that all rows would take: a constant part and one that grows with the rows."""
+    few, more = (seconds_of(X) for X in some)
+    return more + (more - few) * (N - DENSE_ROWS[1]) / (DENSE_ROWS[1] - DENSE_ROWS[0])
+
+
+def _peak(X: csr_array, n_fields: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "words.npz")
+        save_npz(file, X, compressed=False)
+        words = [sys.executable, "-c", MEMORY, str(file), str(n_fields)]
+        return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)

@@ -1,0 +1,164 @@
+// Sparse rows against all fields. The weights of a few fields are packed column by column, so that a value of a row
+// meets all of them at once; a row's sums stay in registers. Weights are packed once for many rows, and only the
+// columns that these use.
+#include <memory>
+#include <vector>
+
+#include "activate.h"
+#include "parallel.h"
+#include "points.h"
+
+namespace tnesi {
+namespace {
+
+static_assert(kTile <= kStep, "the best score of a tile is one number");
+constexpr std::size_t kScratch = std::size_t{1} << 23;  // floats packed at a time: 32 MB, or one tile
+constexpr std::size_t kColumns = 1024;                  // columns that a thread packs at a time
+constexpr std::size_t kKept = std::size_t{1} << 22;     // best fields so far of the rows that are searched together
+
+// The columns that rows use, and the place among them of each value's column.
+struct Columns {
+    std::vector<std::int32_t> used, places;  // both empty where it is most columns: then places are the columns
+    std::size_t n;
+
+    explicit Columns(const SparseRows& rows) : n(rows.d) {
+        const std::int64_t begin = rows.indptr[0], end = rows.indptr[rows.n];
+        if (static_cast<std::size_t>(end - begin) >= 4 * rows.d) return;
+        std::vector<std::int32_t> place(rows.d, -1);
+        for (std::int64_t j = begin; j < end; ++j) place[static_cast<std::size_t>(rows.indices[j])] = 0;
+        for (std::size_t column = 0; column < rows.d; ++column) {
+            if (place[column] < 0) continue;
+            place[column] = static_cast<std::int32_t>(used.size());
+            used.push_back(static_cast<std::int32_t>(column));
+        }
+        if (2 * used.size() >= rows.d) {
+            used.clear();
+            return;
+        }
+        n = used.size();
+        places.resize(static_cast<std::size_t>(end - begin));
+        for (std::int64_t j = begin; j < end; ++j)
+            places[static_cast<std::size_t>(j - begin)] = place[static_cast<std::size_t>(rows.indices[j])];
+    }
+    bool all() const { return used.empty() && n > 0; }
+};
+
+// Memory at the border of cache lines, uninitialised: a vector of weights that lies across one takes twice as long to
+// load.
+class Packed {
+  public:
+    explicit Packed(std::size_t n) : room_(new float[n + kLine]) {
+        const std::size_t over = reinterpret_cast<std::uintptr_t>(room_.get()) / sizeof(float) % kLine;
+        data_ = room_.get() + (over > 0 ? kLine - over : 0);
+    }
+    float* data() const { return data_; }
+
+  private:
+    static constexpr std::size_t kLine = 16;
+    std::unique_ptr<float[]> room_;
+    float* data_;
+};
+
+inline std::size_t tile_width(std::size_t first_field, std::size_t c) {
+    return (std::min(kTile, c - first_field) + kBlock - 1) / kBlock * kBlock;
+}
+
+void pack(const float* log_w, std::size_t first_field, std::size_t c, std::size_t d_padded, const Columns& columns,
+          std::size_t begin, std::size_t end, float* tile) {
+    const std::size_t width = tile_width(first_field, c);
+    for (std::size_t at = begin; at < end; at += kBlock) {  // a block of columns of all fields stays in cache
+        const std::size_t m = std::min(kBlock, end - at);
+        for (std::size_t f = 0; f < width; ++f) {
+            const float* row = first_field + f < c ? log_w + (first_field + f) * d_padded : nullptr;
+            float* out = tile + at * width + f;
+            for (std::size_t i = 0; i < m; ++i, out += width)
+                *out = !row ? 0.0f : row[columns.all() ? at + i : static_cast<std::size_t>(columns.used[at + i])];
+        }
+    }
+}
+
+// use(row, first_field, n_fields, sums) for all rows and fields; the fields of a row in ascending order, on one thread
+// at a time.
+template <typename Use>
+void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, int n_threads,
+               Use&& use) {
+    const Columns columns(rows);
+    const std::size_t n_tiles = (c + kTile - 1) / kTile, tile_size = columns.n * tile_width(0, c);
+    const std::size_t at_once =
+        std::min(std::max<std::size_t>(kScratch / std::max<std::size_t>(tile_size, 1), 1), n_tiles);
+    const std::size_t n_spans = (columns.n + kColumns - 1) / kColumns;
+    const std::size_t n_workers = static_cast<std::size_t>(std::max(n_threads, 1));
+    const std::size_t chunk = std::min<std::size_t>(rows.n / (4 * n_workers) + 1, 256);
+    const Lanes& simd = lanes();
+    const Packed packed(at_once * tile_size);
+    for (std::size_t first = 0; first < n_tiles; first += at_once) {
+        const std::size_t n_now = std::min(at_once, n_tiles - first);
+        parallel_for(n_now * n_spans, 1, n_threads, [&](std::size_t begin, std::size_t end, int) {
+            for (std::size_t at = begin; at < end; ++at) {
+                const std::size_t tile = at / n_spans, span = at % n_spans * kColumns;
+                pack(log_w, (first + tile) * kTile, c, d_padded, columns, span, std::min(span + kColumns, columns.n),
+                     packed.data() + tile * tile_size);
+            }
+        });
+        parallel_for(rows.n, chunk, n_threads, [&](std::size_t begin, std::size_t end, int) {
+            float sums[kTile];
+            for (std::size_t tile = 0; tile < n_now; ++tile) {
+                const std::size_t field = (first + tile) * kTile;
+                for (std::size_t n = begin; n < end; ++n) {
+                    const std::int64_t start = rows.indptr[n];
+                    const std::int32_t* places =
+                        columns.all() ? rows.indices + start : columns.places.data() + (start - rows.indptr[0]);
+                    simd.tile_dots(rows.values + start, places, static_cast<std::size_t>(rows.indptr[n + 1] - start),
+                                   packed.data() + tile * tile_size, tile_width(field, c), sums);
+                    use(n, field, std::min(kTile, c - field), sums);
+                }
+            }
+        });
+    }
+}
+
+}  // namespace
+
+void products(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, float* out,
+              int n_threads) {
+    for_tiles(rows, log_w, c, d_padded, n_threads,
+              [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums) {
+                  std::memcpy(out + n * c + field, sums, n_fields * sizeof(float));
+              });
+}
+
+void search_all(const SparseRows& rows, const Fields& fields, Activities out, int n_threads) {
+    const std::size_t at_once = std::max<std::size_t>(kKept / out.c_prime, 1024);
+    const Lanes& simd = lanes();
+    std::vector<Scored> kept(std::min(at_once, rows.n) * out.c_prime);
+    std::vector<float> logits(static_cast<std::size_t>(std::max(n_threads, 1)) * out.c_prime);
+    for (std::size_t first = 0; first < rows.n; first += at_once) {
+        const SparseRows part{rows.indptr + first,
+                              rows.indices,
+                              rows.values,
+                              rows.scale + first,
+                              std::min(at_once, rows.n - first),
+                              rows.d};
+        std::vector<Best> best;
+        best.reserve(part.n);
+        for (std::size_t n = 0; n < part.n; ++n) best.emplace_back(kept.data() + n * out.c_prime, out.c_prime);
+        for_tiles(part, fields.log_w, fields.c, fields.d_padded, n_threads,
+                  [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums) {
+                      const float* base = base_of(fields, first + n) + field;
+                      float top;
+                      simd.block_largest(sums, base, part.scale[n], n_fields, &top);
+                      if (top < best[n].bar()) return;
+                      for (std::size_t i = 0; i < n_fields; ++i)
+                          best[n].offer({base[i] + sums[i] * part.scale[n], static_cast<std::int32_t>(field + i)});
+                  });
+        parallel_for(part.n, 256, n_threads, [&](std::size_t begin, std::size_t end, int worker) {
+            for (std::size_t n = begin; n < end; ++n) {
+                const std::size_t n_best = best[n].finish();
+                write_activities(out, first + n, kept.data() + n * out.c_prime, n_best,
+                                 logits.data() + static_cast<std::size_t>(worker) * out.c_prime);
+            }
+        });
+    }
+}
+
+}  // namespace tnesi
