@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.layers.classes import Classes
+from tnesi.layers.classes import Classes, margins
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +59,7 @@ def find_clusters(
         layer = _random_layer(activities.shape[1], n_clusters, rng)
         sharpen(layer, activities, nobody, weight, rng, _SETTLE, CLEAR)
         t = layer.posterior(activities)
-        return float(np.average(_margin(t), weights=weight)), number, layer, t.argmax(axis=1)
+        return float(np.average(margins(t), weights=weight)), number, layer, t.argmax(axis=1)
 
     with ThreadPoolExecutor(n_threads) as pool:
         runs = sorted(pool.map(run, range(RESTARTS)), key=lambda one: (-one[0], one[1]))
@@ -90,7 +90,7 @@ def refine(
     layer = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=True)
     sharpen(layer, activities, label, weight, np.random.default_rng(seed), _REFINE, _CLEARER, n_threads)
     t = layer.posterior(activities)
-    clear = np.where(_margin(t) > CLEAR, t.argmax(axis=1), -1)
+    clear = np.where(margins(t) > CLEAR, t.argmax(axis=1), -1)
     return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=True)
 
 
@@ -121,12 +121,6 @@ def sharpen(
         )
         if layer.sizes is not None:
             layer.measure_sizes(taught, weight)
-
-
-def _margin(t: Array) -> Array:
-    second, best = np.partition(t, -2, axis=1)[:, -2:].T
-    out: Array = best - second
-    return out
 
 
 def _random_layer(n_fields: int, n_classes: int, rng: np.random.Generator) -> Classes:

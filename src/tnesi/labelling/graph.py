@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial.chebyshev import chebinterpolate
+from numpy.polynomial.chebyshev import chebpts1, chebvander
 from scipy import sparse
 
 from tnesi import kernels
@@ -104,17 +104,14 @@ def _series(steps: tuple[int, ...]) -> Array:
     """
     rows = []
     for n in steps:
-        exact = chebinterpolate(_sum_of_powers, n - 1, (n,))
+        nodes = chebpts1(n)
+        exact = chebvander(nodes, n - 1).T @ (((1 + nodes) / 2)[:, None] ** np.arange(n)).sum(axis=1) * 2 / n
+        exact[0] /= 2
         rows.append(exact[: 1 + np.count_nonzero(np.cumsum(np.abs(exact[:0:-1]))[::-1] > _CLOSE)])
     out = np.zeros((len(rows), max(row.size for row in rows)), np.float32)
     for i, row in enumerate(rows):
         out[i, : row.size] = row
     return out
-
-
-def _sum_of_powers(z: Array, n: int) -> Array:
-    total: Array = (((1 + z) / 2)[:, None] ** np.arange(n)).sum(axis=1)
-    return total
 
 
 def _products(activities: sparse.csr_array) -> sparse.csr_array:
