@@ -44,15 +44,14 @@ class FieldGraph:
     @classmethod
     def of(cls, activities: sparse.csr_array, weight: Array | None) -> FieldGraph:
         """Return the graph of stored activities, with row weights if there are any."""
-        scaled = activities.astype(np.float64)
-        if weight is not None:
-            scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weight.astype(np.float64))) @ scaled)
-        mass = np.asarray(activities.T @ (np.ones(activities.shape[0]) if weight is None else weight), dtype=np.float64)
-        inverse = sparse.diags_array(_inverse(np.sqrt(mass)))
-        links = sparse.csr_array(inverse @ _products(scaled) @ inverse)
+        length = np.diff(activities.indptr)
+        each = np.ones(activities.nnz) if weight is None else np.repeat(weight.astype(np.float64), length)
+        mass = np.bincount(activities.indices, activities.data * each, activities.shape[1])
+        root = np.sqrt(mass)
+        near = activities.data * np.sqrt(each) * _inverse(root)[activities.indices]
+        links = _products(sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape))
         links.data[links.data < _WEAKEST_LINK] = 0
         links.eliminate_zeros()
-        root = np.sqrt(mass)
         kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
         return cls(mass, sparse.csr_array(links + kept).astype(np.float32))
 
