@@ -89,20 +89,13 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
                    std::size_t batch, float rate, float threshold, bool self_label, const float* sizes,
                    ClassLayer layer, std::int32_t* taught, int n_threads);
 
-// A sparse matrix of C rows: row c has values[j] in column indices[j] for indptr[c] <= j < indptr[c + 1].
+// A sparse C x C matrix M: row c has values[j] in column indices[j] for indptr[c] <= j < indptr[c + 1].
 struct Graph {
     const std::int64_t* indptr;
     const std::int32_t* indices;
     const float* values;
     std::size_t c;
 };
-
-// Links between fields: A^T A for N x C activities A >= 0, without entries below `least`. A is given by its rows, the
-// points, and by its columns, the fields; sums are in double and in the order of the points. First their number:
-// OUT count (C). Then, with indptr made of it, the links:  OUT indices (ascending in a row), values.
-void count_links(const Graph& points, const Graph& fields, double least, std::int64_t* count, int n_threads);
-void find_links(const Graph& points, const Graph& fields, double least, const std::int64_t* indptr,
-                std::int32_t* indices, float* values, int n_threads);
 
 // Polynomials of degree n_terms - 1 in M, by their coefficients (n x n_terms) for the Chebyshev polynomials of 2 M - I.
 struct Series {

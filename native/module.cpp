@@ -190,45 +190,6 @@ void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t>
                          {r.data(), scale.data(), r.shape(0), n_classes, r.shape(1)}, taught.data(), n_threads);
 }
 
-// Activities by points and by fields: the same entries.
-void require_both(const Vector<const std::int64_t>& indptr, const Vector<const std::int32_t>& indices,
-                  const Vector<const float>& values, const Vector<const std::int64_t>& by_field,
-                  const Vector<const std::int32_t>& points, const Vector<const float>& point_values) {
-    require(indptr.shape(0) >= 1 && by_field.shape(0) >= 1, "indptr for each row");
-    const std::size_t n = indptr.shape(0) - 1, c = by_field.shape(0) - 1;
-    require_rows(indptr, indices, values, n, c);
-    require_rows(by_field, points, point_values, c, n);
-}
-
-void count_links(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
-                 Vector<const std::int64_t> by_field, Vector<const std::int32_t> points,
-                 Vector<const float> point_values, double least, Vector<std::int64_t> count, int n_threads) {
-    require_both(indptr, indices, values, by_field, points, point_values);
-    const std::size_t c = by_field.shape(0) - 1;
-    require(count.shape(0) == c, "a count for each field");
-    nb::gil_scoped_release release;
-    tnesi::count_links({indptr.data(), indices.data(), values.data(), indptr.shape(0) - 1},
-                       {by_field.data(), points.data(), point_values.data(), c}, least, count.data(), n_threads);
-}
-
-void find_links(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
-                Vector<const std::int64_t> by_field, Vector<const std::int32_t> points,
-                Vector<const float> point_values, double least, Vector<const std::int64_t> link_indptr,
-                Vector<std::int32_t> link_indices, Vector<float> link_values, int n_threads) {
-    require_both(indptr, indices, values, by_field, points, point_values);
-    const std::size_t c = by_field.shape(0) - 1;
-    const std::int64_t* start = link_indptr.data();
-    require(link_indptr.shape(0) == c + 1 && start[0] == 0 && std::is_sorted(start, start + c + 1),
-            "link_indptr for each field");
-    require(
-        start[c] == static_cast<std::int64_t>(link_indices.shape(0)) && link_values.shape(0) == link_indices.shape(0),
-        "link_indptr spans the links");
-    nb::gil_scoped_release release;
-    tnesi::find_links({indptr.data(), indices.data(), values.data(), indptr.shape(0) - 1},
-                      {by_field.data(), points.data(), point_values.data(), c}, least, start, link_indices.data(),
-                      link_values.data(), n_threads);
-}
-
 void spread(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
             Matrix<const float> source, Matrix<const float> coefficients, Matrices<float> out, int n_threads) {
     const std::size_t c = source.shape(0), k_padded = source.shape(1);
@@ -292,13 +253,6 @@ NB_MODULE(_native, m) {
           arg("values").noconvert(), arg("label").noconvert(), arg("weight").noconvert().none(),
           arg("order").noconvert(), arg("batch"), arg("rate"), arg("threshold"), arg("self_label"),
           arg("sizes").noconvert().none(), arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert(),
-          arg("n_threads"));
-    m.def("count_links", &count_links, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-          arg("by_field").noconvert(), arg("points").noconvert(), arg("point_values").noconvert(), arg("least"),
-          arg("count").noconvert(), arg("n_threads"));
-    m.def("find_links", &find_links, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-          arg("by_field").noconvert(), arg("points").noconvert(), arg("point_values").noconvert(), arg("least"),
-          arg("link_indptr").noconvert(), arg("link_indices").noconvert(), arg("link_values").noconvert(),
           arg("n_threads"));
     m.def("spread", &spread, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
           arg("source").noconvert(), arg("coefficients").noconvert(), arg("out").noconvert(), arg("n_threads"));

@@ -116,46 +116,6 @@ void check_classes(const Shape& shape, std::size_t seed) {
     expect_near("r", r, now, 1e-5);
 }
 
-void check_links(const Shape& shape, std::size_t seed) {
-    const Problem p(shape, seed);
-    const double least = seed % 2 ? 1e-2 : 0.0;
-    std::vector<std::int64_t> indptr{0}, by_field{0}, link_indptr(p.c + 1, 0);
-    Ids indices, points;
-    Floats values, point_values;
-    Doubles want(p.c * p.c, 0.0);
-    for (std::size_t n = 0; n < p.n; ++n) {
-        for (std::size_t i = n * p.c_prime; i < (n + 1) * p.c_prime; ++i) {
-            if (p.ids[i] < 0) continue;
-            indices.push_back(p.ids[i]), values.push_back(p.s[i]);
-            for (std::size_t j = n * p.c_prime; j < (n + 1) * p.c_prime; ++j)
-                if (p.ids[j] >= 0) want[p.ids[i] * p.c + p.ids[j]] += double(p.s[i]) * p.s[j];
-        }
-        indptr.push_back(indices.size());
-    }
-    for (std::size_t c = 0; c < p.c; ++c) {
-        for (std::size_t i = 0; i < p.ids.size(); ++i)
-            if (p.ids[i] == Index(c)) points.push_back(i / p.c_prime), point_values.push_back(p.s[i]);
-        by_field.push_back(points.size());
-    }
-    const Graph rows{indptr.data(), indices.data(), values.data(), p.n},
-        columns{by_field.data(), points.data(), point_values.data(), p.c};
-    with_threads([&](int t) { count_links(rows, columns, least, link_indptr.data() + 1, t); }, link_indptr);
-    std::partial_sum(link_indptr.begin(), link_indptr.end(), link_indptr.begin());
-    Ids link_indices(link_indptr.back(), -7);
-    Floats link_values(link_indices.size(), NAN);
-    with_threads(
-        [&](int t) {
-            find_links(rows, columns, least, link_indptr.data(), link_indices.data(), link_values.data(), t);
-        },
-        link_indices, link_values);
-    Doubles got(want.size(), 0.0);
-    for (std::size_t c = 0; c < p.c; ++c)
-        for (std::int64_t j = link_indptr[c]; j < link_indptr[c + 1]; ++j)
-            got[c * p.c + link_indices[j]] = link_values[j];
-    for (double& value : want) value = value < least ? 0.0 : value;
-    expect_near("links", got, want, 1e-6);
-}
-
 void check_spread(const Shape& shape, std::size_t seed) {
     Problem p(shape, seed);
     const std::size_t k_padded = std::vector<std::size_t>{16, 32, 112}[p.random.below(3)], n = 1 + p.random.below(3),
@@ -196,6 +156,5 @@ int main() {
     return run_all({{"m_step", check_step<false>},
                     {"hebbian_step", check_step<true>},
                     {"classes", check_classes},
-                    {"links", check_links},
                     {"spread", check_spread}});
 }

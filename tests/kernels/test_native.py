@@ -209,43 +209,6 @@ def test_learn_classes(p: SimpleNamespace, classes: tuple[int, Any], batch: int,
         np.testing.assert_allclose(one, expected, atol=1e-5)
 
 
-@given(problems(), st.sampled_from([0.0, 1e-3, 0.1]))
-def test_links(p: SimpleNamespace, least: float) -> None:
-    n, c = len(p.x), len(p.w)
-    real = p.ids >= 0
-    rows = csr_array((p.s[real], (np.nonzero(real)[0], p.ids[real])), shape=(n, c))
-    both = [
-        part
-        for a in (rows, csr_array(rows.T))
-        for part in (a.indptr.astype(np.int64), a.indices.astype(np.int32), a.data)
-    ]
-    results = []
-    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
-        indptr = np.zeros(c + 1, np.int64)
-        kernel.count_links(*both, least, indptr[1:], threads)
-        np.cumsum(indptr, out=indptr)
-        indices, values = np.full(indptr[-1], -7, np.int32), np.full(indptr[-1], np.nan, np.float32)
-        kernel.find_links(*both, least, indptr, indices, values, threads)
-        results.append((indptr, indices, values))
-    for one, three in zip(results[0], results[1], strict=True):
-        np.testing.assert_array_equal(one, three)
-    one, expected = (csr_array((values, indices, indptr), shape=(c, c)) for indptr, indices, values in results[::2])
-    assert one.has_sorted_indices
-    np.testing.assert_allclose(one.toarray(), expected.toarray(), rtol=1e-6, atol=1e-9 if not least else least * 1.001)
-
-
-def test_links_check_their_arguments() -> None:
-    point, indptr, value = np.zeros(1, np.int32), np.array([0, 1], np.int64), np.ones(1, np.float32)
-    both = (indptr, point, value) * 2
-    with pytest.raises(ValueError, match="a count for each field"):
-        _native.count_links(*both, 0.1, np.zeros(2, np.int64), 1)
-    with pytest.raises(ValueError, match="indices name fields"):
-        _native.count_links(indptr, point + 1, value, *both[:3], 0.1, np.zeros(1, np.int64), 1)
-    for links in ([0, 2], [0, 1, 1], [1, 1]):
-        with pytest.raises(ValueError, match="link_indptr"):
-            _native.find_links(*both, 0.1, np.array(links, np.int64), point.copy(), value.copy(), 1)
-
-
 @given(problems(), st.sampled_from([16, 32, 48, 112]), st.integers(1, 3), st.integers(1, 40))
 def test_spread(p: SimpleNamespace, k_padded: int, n: int, n_terms: int) -> None:
     c = len(p.w)

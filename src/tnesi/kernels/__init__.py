@@ -41,8 +41,6 @@ BLOCK = 16
 """Rows of log W and of R are padded with zeros to a multiple of this."""
 
 build_lists = _backend.build_lists
-count_links = _backend.count_links
-find_links = _backend.find_links
 hebbian_step = _backend.hebbian_step
 learn_classes = _backend.learn_classes
 log_factorials = _backend.log_factorials
@@ -58,8 +56,6 @@ __all__ = [
     "FORCED",
     "NATIVE",
     "build_lists",
-    "count_links",
-    "find_links",
     "hebbian_step",
     "learn_classes",
     "log_factorials",

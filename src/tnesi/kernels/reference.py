@@ -223,49 +223,6 @@ def learn_classes(
     r[:, :n_classes] = np.where(now < UNREACHED, 0, now)
 
 
-def _links(indptr: Array, indices: Array, values: Array, n_fields: int, least: float) -> csr_array:
-    """A^T A without entries below `least`."""
-    a = csr_array((values.astype(np.float64), indices, indptr), shape=(indptr.size - 1, n_fields))
-    product = csr_array(a.T @ a)
-    product.data[product.data < least] = 0
-    product.eliminate_zeros()
-    product.sort_indices()
-    return product
-
-
-def count_links(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    by_field: Array,
-    points: Array,
-    point_values: Array,
-    least: float,
-    count: Array,
-    n_threads: int,
-) -> None:
-    """How many fields each field is linked with: the entries of A^T A that are not below `least`."""
-    count[:] = np.diff(_links(indptr, indices, values, count.size, least).indptr)
-
-
-def find_links(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    by_field: Array,
-    points: Array,
-    point_values: Array,
-    least: float,
-    link_indptr: Array,
-    link_indices: Array,
-    link_values: Array,
-    n_threads: int,
-) -> None:
-    """The links that `count_links` counts."""
-    links = _links(indptr, indices, values, by_field.size - 1, least)
-    link_indices[:], link_values[:] = links.indices, links.data
-
-
 def spread(
     indptr: Array, indices: Array, values: Array, source: Array, coefficients: Array, out: Array, n_threads: int
 ) -> None:

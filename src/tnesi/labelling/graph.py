@@ -42,16 +42,16 @@ class FieldGraph:
     links: sparse.csr_array
 
     @classmethod
-    def of(cls, activities: sparse.csr_array, weight: Array | None, n_threads: int = 1) -> FieldGraph:
+    def of(cls, activities: sparse.csr_array, weight: Array | None) -> FieldGraph:
         """Return the graph of stored activities, with row weights if there are any."""
         length = np.diff(activities.indptr)
         each = np.ones(activities.nnz) if weight is None else np.repeat(weight.astype(np.float64), length)
         mass = np.bincount(activities.indices, activities.data * each, activities.shape[1])
         root = np.sqrt(mass)
         near = activities.data * np.sqrt(each) * _inverse(root)[activities.indices]
-        links = _links(
-            sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape), n_threads
-        )
+        links = _products(sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape))
+        links.data[links.data < _WEAKEST_LINK] = 0
+        links.eliminate_zeros()
         kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
         return cls(mass, sparse.csr_array(links + kept).astype(np.float32))
 
@@ -83,12 +83,13 @@ class FieldGraph:
         """
         inverse = _inverse(np.sqrt(self.mass))
         near = sparse.csr_array(activities.astype(np.float64) @ sparse.diags_array(inverse))
-        links = sparse.csr_array(self.links - clamp * (near.T @ near))
+        links = sparse.csr_array(self.links - clamp * (near.T @ near)).astype(np.float32)
         root_weight = activities.sum(axis=1, dtype=np.float64)[:, None]  # as activities sum to 1
         source = np.zeros((self.mass.size, kernels.padded(n_classes)), np.float32)
         source[:, :n_classes] = clamp * (near.T @ (root_weight * (np.eye(n_classes)[label] - 1 / n_classes)))
         out = np.empty((len(steps), *source.shape), np.float32)
-        kernels.spread(*_parts(links), source, _series(tuple(steps)), out, n_threads)
+        indptr, indices = links.indptr.astype(np.int64), links.indices.astype(np.int32)
+        kernels.spread(indptr, indices, links.data, source, _series(tuple(steps)), out, n_threads)
         known = (self.mass > 0)[:, None] / n_classes
         return [np.maximum(known + added[:, :n_classes] * inverse[:, None], 0) for added in out]
 
@@ -112,30 +113,16 @@ def _series(steps: tuple[int, ...]) -> Array:
     return out
 
 
-def _links(activities: sparse.csr_array, n_threads: int) -> sparse.csr_array:
-    """Return S^T S without weak links.
-
-    Where points have most fields (there is no truncation), dense blocks are far faster.
-    """
+def _products(activities: sparse.csr_array) -> sparse.csr_array:
+    """Return S^T S. Without truncation most fields are active at most points, and dense blocks are far faster."""
     n, n_fields = activities.shape
-    if activities.nnz >= _DENSE * n * n_fields:
-        total = np.zeros((n_fields, n_fields))
-        for start in range(0, n, _BLOCK):
-            block = activities[start : start + _BLOCK].toarray()
-            total += block.T @ block
-        return sparse.csr_array(np.where(total < _WEAKEST_LINK, 0, total))
-    both = (*_parts(activities), *_parts(sparse.csr_array(activities.T)))
-    indptr = np.zeros(n_fields + 1, np.int64)
-    kernels.count_links(*both, _WEAKEST_LINK, indptr[1:], n_threads)
-    np.cumsum(indptr, out=indptr)
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-    kernels.find_links(*both, _WEAKEST_LINK, indptr, indices, values, n_threads)
-    return sparse.csr_array((values.astype(np.float64), indices, indptr), shape=(n_fields, n_fields))
-
-
-def _parts(rows: sparse.csr_array) -> tuple[Array, Array, Array]:
-    """Return what the kernels want of a sparse matrix."""
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)
+    if activities.nnz < _DENSE * n * n_fields:
+        return sparse.csr_array(activities.T @ activities)
+    total = np.zeros((n_fields, n_fields))
+    for start in range(0, n, _BLOCK):
+        block = activities[start : start + _BLOCK].toarray()
+        total += block.T @ block
+    return sparse.csr_array(total)
 
 
 def _inverse(x: Array) -> Array:

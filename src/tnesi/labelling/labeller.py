@@ -57,7 +57,7 @@ class Labeller:
     @cached_property
     def graphs(self) -> list[FieldGraph]:
         """One for each mixture."""
-        return [FieldGraph.of(own, self.weight, self.n_threads) for own in self._of_mixtures(self.activities)]
+        return [FieldGraph.of(own, self.weight) for own in self._of_mixtures(self.activities)]
 
     @cached_property
     def mass(self) -> Array:
