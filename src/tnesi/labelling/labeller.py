@@ -83,11 +83,13 @@ class Labeller:
         if method == "cluster" or n_unknown:
             return self.name(label, n_classes, n_unknown), "cluster"
         test = LeftOut.of(label, n_classes, self.seed)
-        right = self._test_spreading(test)
-        best = _best_steps(right[:, :, 0], n_classes)
-        if method == "auto" and test.prefers(*self._test_clusters(test), right[:, best, 0], _TRUST):
+        if method == "auto" and not test.rounds() and self._trusts_clusters(test, np.zeros(test.points.size)):
             return self.name(label, n_classes), "cluster"
-        layer = self._refined(self._spread(test, (*NEAR[:-1], FAR)[best], right[:, best]), test, right[:, best, 0])
+        layers, right = self._try_spreading(test)
+        best = _best_steps(right[:, :, 0], n_classes)
+        if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
+            return self.name(label, n_classes), "cluster"
+        layer = self._refined(self._sized(layers[best], test, right[:, best]), test, right[:, best, 0])
         layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
         return layer, "soft"
 
@@ -109,16 +111,17 @@ class Labeller:
         place: Array = class_of[self.clusters(n).place]
         return place
 
-    def _spread(self, test: LeftOut, steps: int, right: Array) -> Classes:
-        """Return what spreading learns from all labels; `right` says which labels it predicted (see _test_spreading).
+    def _sized(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> Classes:
+        """Return one of two layers that spreading has learned: with classes of one size, or of the sizes found.
 
-        Its classes are of one size, unless the labels left out say otherwise. As there may be equally many of every
-        class among the labels but not among the data, they count by the sizes that the classes seem to have.
+        It is the first, unless the labels left out (`right` says which of them each has predicted) say otherwise. As
+        there may be equally many of every class among the labels but not among the data, they count by the sizes that
+        the classes seem to have.
         """
-        ((equal, sized),) = self._spread_layers(test.points, test.label, test.n_classes, [steps], self.n_threads)
+        equal, sized = layers
         if (right[:, 0] == right[:, 1]).all():
             return equal
-        guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in (equal, sized)])
+        guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in layers])
         share = np.bincount(guess, minlength=test.n_classes) / guess.size
         count = np.bincount(test.label, minlength=test.n_classes)
         gain = (right[:, 1] - right[:, 0]) * (share / count)[test.label]
@@ -154,23 +157,32 @@ class Labeller:
         of_steps = [np.concatenate(of_mixtures) for of_mixtures in zip(*shares, strict=True)]
         return [[Classes.from_shares(q, self.mass, sized=sized) for sized in (False, True)] for q in of_steps]
 
-    def _test_spreading(self, test: LeftOut) -> Array:
-        """Return which labels spreading predicts, by each of `NEAR`, with classes of one size and sized (L x 3 x 2)."""
+    def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
+        """Spread all labels, and those that are not left out in each round, by each number of steps.
+
+        Returns the layers that all of them teach (see _spread_layers), and which labels are predicted where they are
+        left out (L x 3 x 2).
+        """
         right = np.zeros((test.points.size, len(NEAR), 2))
+        tasks = [(np.ones(test.points.size, bool), (*NEAR[:-1], FAR)), *((rest, NEAR) for _, rest in test.rounds())]
+        each = max(1, self.n_threads // len(tasks))
 
-        def try_round(one: tuple[Array, Array]) -> None:
-            out, rest = one
+        def spread(task: tuple[Array, Sequence[int]]) -> list[list[Classes]]:
+            used, steps = task
+            return self._spread_layers(test.points[used], test.label[used], test.n_classes, steps, each)
+
+        _ = self.graphs  # found before the tasks, which share them
+        with ThreadPoolExecutor(min(self.n_threads, len(tasks))) as pool:
+            layers, *of_rounds = pool.map(spread, tasks)
+        for (out, _), found in zip(test.rounds(), of_rounds, strict=True):
             tested = self.activities[test.points[out]]
-            layers = self._spread_layers(test.points[rest], test.label[rest], test.n_classes, NEAR, 1)
-            for i, pair in enumerate(layers):
-                for j, layer in enumerate(pair):
-                    right[out, i, j] = layer.posterior(tested).argmax(axis=1) == test.label[out]
+            for i, j in np.ndindex(right.shape[1:]):
+                right[out, i, j] = found[i][j].posterior(tested).argmax(axis=1) == test.label[out]
+        return layers, right
 
-        rounds = test.rounds()
-        if rounds and self.graphs:  # which the rounds share
-            with ThreadPoolExecutor(min(self.n_threads, len(rounds))) as pool:
-                list(pool.map(try_round, rounds))
-        return right
+    def _trusts_clusters(self, test: LeftOut, right: Array) -> bool:
+        """Return whether naming clusters promises more than spreading, which predicts the labels that are `right`."""
+        return test.prefers(*self._test_clusters(test), right, _TRUST)
 
     def _test_clusters(self, test: LeftOut) -> tuple[Array, float]:
         """Return which labels naming clusters predicts, and the accuracy expected of it without such a test."""
