@@ -89,7 +89,10 @@ class Labeller:
         best = _best_steps(right[:, :, 0], n_classes)
         if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
             return self.name(label, n_classes), "cluster"
-        layer = self._refined(self._sized(layers[best], test, right[:, best]), test, right[:, best, 0])
+        layer = self._sized(layers[best], test, right[:, best])
+        refined = self._refined(layer, test, right[:, best, 0])
+        if refined is not None:
+            return refined, "soft"
         layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
         return layer, "soft"
 
@@ -127,20 +130,20 @@ class Labeller:
         gain = (right[:, 1] - right[:, 0]) * (share / count)[test.label]
         return sized if gain.sum() > np.sqrt(np.sum(gain**2)) else equal
 
-    def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes:
-        """Return what has spread after a few passes of the published rule, which draws sharper borders.
+    def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes | None:
+        """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
 
         That takes labels that say where the classes are, and rows of one class that lie together: few of them change
         then. Where many do, self-labelling has gone its own way (it makes classes equal, and clusters of them), and
         what has spread stays as it is.
         """
         if test.label.size < _FIRM_FROM * test.n_classes or test.expected(right, 0.0) < _CLEAN:
-            return layer
+            return None
         place, sized = layer.posterior(self.activities).argmax(axis=1), layer.sizes is not None
         given = (self.activities, test.all, self.weight, test.n_classes, self.seed, self.n_threads)
         refined = refine(place, *given, passes=SETTLE_AGAIN, sized=sized)
         same = refined.posterior(self.activities).argmax(axis=1) == place
-        return refined if np.average(same, weights=self.weight) > _TRUST else layer
+        return refined if np.average(same, weights=self.weight) > _TRUST else None
 
     def _spread_layers(
         self, points: Array, label: Array, n_classes: int, steps: Sequence[int], n_threads: int
