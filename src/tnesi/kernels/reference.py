@@ -309,20 +309,16 @@ def learn_classes(
 
 
 def spread(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    source: Array,
-    now: Array,
-    out: Array,
-    steps: int,
-    n_threads: int,
+    indptr: Array, indices: Array, values: Array, source: Array, coefficients: Array, out: Array, n_threads: int
 ) -> None:
-    """Out = M now + source for the sparse C x C matrix M, `steps` times: each time with the result before as now."""
-    graph = csr_array((values, indices, indptr), shape=(len(out), len(out)))
-    for _ in range(steps):
-        now = graph @ now + source
-    out[:] = now
+    """out[i] = sum_j coefficients[i, j] T_j(2 M - I) source: Chebyshev polynomials of a sparse C x C matrix M."""
+    graph = csr_array((values, indices, indptr), shape=(len(source), len(source)))
+    before, now = source, source
+    out[:] = coefficients[:, 0, None, None] * now
+    for degree in range(1, coefficients.shape[1]):
+        moved = 2 * (graph @ now) - now
+        before, now = now, moved if degree == 1 else 2 * moved - before
+        out += coefficients[:, degree, None, None] * now
 
 
 def _mix(h: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.layers.classes import Classes
+from tnesi.layers.classes import Classes, margins
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +24,11 @@ _HOT, _WARM, _COLD = 100.0, 20.0, 5.0
 _SETTLE = [_HOT] * 12 + list(np.geomspace(_HOT, _WARM, 6))
 _POLISH = [_WARM] * 10 + list(np.geomspace(_WARM, _COLD, 6))
 """Rates of the passes, as factors of K / N: of every start, then of the best one."""
-_REFINE, _CLEARER = [_COLD] * 10, 0.8
+_CLEARER = 0.8
+REFINE = [(_COLD, _CLEARER)] * 10
+"""Rates and thresholds of the passes that refine clusters with names: their borders hardly move."""
+SETTLE_AGAIN = [(_WARM, CLEAR)] * 7 + [(float(rate), _CLEARER) for rate in np.geomspace(_WARM, _COLD, 4)[1:]]
+"""The same where labels are many: the published rule, in a tenth of its passes."""
 _FAINT = 1e-3
 
 
@@ -59,7 +63,7 @@ def find_clusters(
         layer = _random_layer(activities.shape[1], n_clusters, rng)
         sharpen(layer, activities, nobody, weight, rng, _SETTLE, CLEAR)
         t = layer.posterior(activities)
-        return float(np.average(_margin(t), weights=weight)), number, layer, t.argmax(axis=1)
+        return float(np.average(margins(t), weights=weight)), number, layer, t.argmax(axis=1)
 
     with ThreadPoolExecutor(n_threads) as pool:
         runs = sorted(pool.map(run, range(RESTARTS)), key=lambda one: (-one[0], one[1]))
@@ -84,14 +88,18 @@ def refine(
     n_classes: int,
     seed: int,
     n_threads: int,
+    *,
+    passes: Sequence[tuple[float, float]] = REFINE,
+    sized: bool = True,
 ) -> Classes:
     """Return the layer of a partition whose parts have got their names, after the labels have had their say."""
-    given = label >= 0
-    layer = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=True)
-    sharpen(layer, activities, label, weight, np.random.default_rng(seed), _REFINE, _CLEARER, n_threads)
+    given, rng = label >= 0, np.random.default_rng(seed)
+    layer = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=sized)
+    for rate, threshold in passes:
+        sharpen(layer, activities, label, weight, rng, [rate], threshold, n_threads)
     t = layer.posterior(activities)
-    clear = np.where(_margin(t) > CLEAR, t.argmax(axis=1), -1)
-    return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=True)
+    clear = np.where(margins(t) > CLEAR, t.argmax(axis=1), -1)
+    return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=sized)
 
 
 def sharpen(
@@ -121,12 +129,6 @@ def sharpen(
         )
         if layer.sizes is not None:
             layer.measure_sizes(taught, weight)
-
-
-def _margin(t: Array) -> Array:
-    second, best = np.partition(t, -2, axis=1)[:, -2:].T
-    out: Array = best - second
-    return out
 
 
 def _random_layer(n_fields: int, n_classes: int, rng: np.random.Generator) -> Classes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,10 +13,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.labelling.calibration import sharpness_for
-from tnesi.labelling.clusters import Clusters, find_clusters, refine
+from tnesi.labelling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_clusters, refine
 from tnesi.labelling.graph import FieldGraph
 from tnesi.labelling.left_out import LeftOut
-from tnesi.labelling.naming import evidence, name_clusters, surroundings
+from tnesi.labelling.naming import evidence, name_clusters, shares_of, surroundings
 from tnesi.layers.classes import Classes
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,8 @@ _FIRM_FROM = 10
 """Labels per class from which a labelled point keeps its label for good."""
 _TRUST = 0.955
 """The accuracy expected of spreading before a label has tested it; of clusters it is what their runs agree on."""
+_CLEAN = 0.9
+"""Where fewer of the labels left out are right, rows do not label themselves: it would not be worth the time."""
 _SAMPLE = 5000
 
 
@@ -49,6 +52,7 @@ class Labeller:
     seed: int
     n_threads: int = 1
     _clusters: dict[int, Clusters] = field(default_factory=dict)
+    _shares: dict[int, Array] = field(default_factory=dict)
 
     @cached_property
     def graphs(self) -> list[FieldGraph]:
@@ -65,6 +69,12 @@ class Labeller:
             self._clusters[n] = find_clusters(self.activities, self.weight, n, self.seed, self.n_threads)
         return self._clusters[n]
 
+    def _around(self, points: Array, n: int) -> Array:
+        """Return which of `n` clusters lie around the given points."""
+        if n not in self._shares:
+            self._shares[n] = shares_of(self.activities, self.clusters(n).place, n)
+        return surroundings(self.activities[points], self._shares[n])
+
     def learn(self, label: Array, n_classes: int, method: str, n_unknown: int = 0) -> tuple[Classes, str]:
         """Learn a second layer from labels (-1 for none); return it and the method used.
 
@@ -73,11 +83,16 @@ class Labeller:
         if method == "cluster" or n_unknown:
             return self.name(label, n_classes, n_unknown), "cluster"
         test = LeftOut.of(label, n_classes, self.seed)
-        right = self._test_spreading(test)
-        best = _best_steps(right[:, :, 0], n_classes)
-        if method == "auto" and test.prefers(*self._test_clusters(test), right[:, best, 0], _TRUST):
+        if method == "auto" and not test.rounds() and self._trusts_clusters(test, np.zeros(test.points.size)):
             return self.name(label, n_classes), "cluster"
-        layer = self._spread(test, (*NEAR[:-1], FAR)[best], right[:, best])
+        layers, right = self._try_spreading(test)
+        best = _best_steps(right[:, :, 0], n_classes)
+        if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
+            return self.name(label, n_classes), "cluster"
+        layer = self._sized(layers[best], test, right[:, best])
+        refined = self._refined(layer, test, right[:, best, 0])
+        if refined is not None:
+            return refined, "soft"
         layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
         return layer, "soft"
 
@@ -86,57 +101,96 @@ class Labeller:
 
         With `n_unknown` there are more clusters than classes; those left over are the last class, the unknown.
         """
-        clusters = self.clusters(n_classes + n_unknown)
-        points = np.flatnonzero(label >= 0)
-        around = surroundings(self.activities, clusters.place, points, n_classes + n_unknown)
-        cluster_of = name_clusters(evidence(around, label[points], n_classes))
-        class_of = np.full(n_classes + n_unknown, n_classes)
-        class_of[cluster_of] = np.arange(n_classes)
         total = n_classes + (n_unknown > 0)
-        place = class_of[clusters.place]
-        return refine(place, self.activities, label, self.weight, total, self.seed, self.n_threads)
+        place = self._named(label, n_classes, n_unknown)
+        passes = SETTLE_AGAIN if np.count_nonzero(label >= 0) > _FIRM_FROM * n_classes else REFINE
+        return refine(place, self.activities, label, self.weight, total, self.seed, self.n_threads, passes=passes)
 
-    def _spread(self, test: LeftOut, steps: int, right: Array) -> Classes:
-        """Return what spreading learns from all labels; `right` says which labels it predicted (see _test_spreading).
+    def _named(self, label: Array, n_classes: int, n_unknown: int = 0) -> Array:
+        """Return the class of each point, by the names that the labels give to the clusters."""
+        points, n = np.flatnonzero(label >= 0), n_classes + n_unknown
+        class_of = np.full(n, n_classes)
+        class_of[name_clusters(evidence(self._around(points, n), label[points], n_classes))] = np.arange(n_classes)
+        place: Array = class_of[self.clusters(n).place]
+        return place
 
-        Its classes are of one size, unless the labels left out say otherwise. As there may be equally many of every
-        class among the labels but not among the data, they count by the sizes that the classes seem to have.
+    def _sized(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> Classes:
+        """Return one of two layers that spreading has learned: with classes of one size, or of the sizes found.
+
+        It is the first, unless the labels left out (`right` says which of them each has predicted) say otherwise. As
+        there may be equally many of every class among the labels but not among the data, they count by the sizes that
+        the classes seem to have.
         """
-        ((equal, sized),) = self._spread_layers(test.points, test.label, test.n_classes, [steps])
-        guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in (equal, sized)])
+        equal, sized = layers
+        if (right[:, 0] == right[:, 1]).all():
+            return equal
+        guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in layers])
         share = np.bincount(guess, minlength=test.n_classes) / guess.size
         count = np.bincount(test.label, minlength=test.n_classes)
         gain = (right[:, 1] - right[:, 0]) * (share / count)[test.label]
         return sized if gain.sum() > np.sqrt(np.sum(gain**2)) else equal
 
-    def _spread_layers(self, points: Array, label: Array, n_classes: int, steps: Sequence[int]) -> list[list[Classes]]:
+    def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes | None:
+        """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
+
+        That takes labels that say where the classes are, and rows of one class that lie together: few of them change
+        then. Where many do, self-labelling has gone its own way (it makes classes equal, and clusters of them), and
+        what has spread stays as it is.
+        """
+        if test.label.size < _FIRM_FROM * test.n_classes or test.expected(right, 0.0) < _CLEAN:
+            return None
+        place, sized = layer.posterior(self.activities).argmax(axis=1), layer.sizes is not None
+        given = (self.activities, test.all, self.weight, test.n_classes, self.seed, self.n_threads)
+        refined = refine(place, *given, passes=SETTLE_AGAIN, sized=sized)
+        same = refined.posterior(self.activities).argmax(axis=1) == place
+        return refined if np.average(same, weights=self.weight) > _TRUST else None
+
+    def _spread_layers(
+        self, points: Array, label: Array, n_classes: int, steps: Sequence[int], n_threads: int
+    ) -> list[list[Classes]]:
         """Return layers after several numbers of steps: with classes of one size, and of the sizes found."""
         near = self.activities[points]
         if self.weight is not None:
             near = sparse.csr_array(sparse.diags_array(np.sqrt(self.weight[points])) @ near)
         clamp = min(1.0, (points.size / n_classes / _FIRM_FROM) ** 2)
         shares = [
-            graph.spread(own, label, n_classes, clamp=clamp, steps=steps, n_threads=self.n_threads)
+            graph.spread(own, label, n_classes, clamp=clamp, steps=steps, n_threads=n_threads)
             for graph, own in zip(self.graphs, self._of_mixtures(near), strict=True)
         ]
         of_steps = [np.concatenate(of_mixtures) for of_mixtures in zip(*shares, strict=True)]
         return [[Classes.from_shares(q, self.mass, sized=sized) for sized in (False, True)] for q in of_steps]
 
-    def _test_spreading(self, test: LeftOut) -> Array:
-        """Return which labels spreading predicts, by each of `NEAR`, with classes of one size and sized (L x 3 x 2)."""
+    def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
+        """Spread all labels, and those that are not left out in each round, by each number of steps.
+
+        Returns the layers that all of them teach (see _spread_layers), and which labels are predicted where they are
+        left out (L x 3 x 2).
+        """
         right = np.zeros((test.points.size, len(NEAR), 2))
-        for out, rest in test.rounds():
+        tasks = [(np.ones(test.points.size, bool), (*NEAR[:-1], FAR)), *((rest, NEAR) for _, rest in test.rounds())]
+        each = max(1, self.n_threads // len(tasks))
+
+        def spread(task: tuple[Array, Sequence[int]]) -> list[list[Classes]]:
+            used, steps = task
+            return self._spread_layers(test.points[used], test.label[used], test.n_classes, steps, each)
+
+        _ = self.graphs  # found before the tasks, which share them
+        with ThreadPoolExecutor(min(self.n_threads, len(tasks))) as pool:
+            layers, *of_rounds = pool.map(spread, tasks)
+        for (out, _), found in zip(test.rounds(), of_rounds, strict=True):
             tested = self.activities[test.points[out]]
-            layers = self._spread_layers(test.points[rest], test.label[rest], test.n_classes, NEAR)
-            for i, pair in enumerate(layers):
-                for j, layer in enumerate(pair):
-                    right[out, i, j] = layer.posterior(tested).argmax(axis=1) == test.label[out]
-        return right
+            for i, j in np.ndindex(right.shape[1:]):
+                right[out, i, j] = found[i][j].posterior(tested).argmax(axis=1) == test.label[out]
+        return layers, right
+
+    def _trusts_clusters(self, test: LeftOut, right: Array) -> bool:
+        """Return whether naming clusters promises more than spreading, which predicts the labels that are `right`."""
+        return test.prefers(*self._test_clusters(test), right, _TRUST)
 
     def _test_clusters(self, test: LeftOut) -> tuple[Array, float]:
         """Return which labels naming clusters predicts, and the accuracy expected of it without such a test."""
         clusters, n_classes = self.clusters(test.n_classes), test.n_classes
-        around = surroundings(self.activities, clusters.place, test.points, n_classes)
+        around = self._around(test.points, n_classes)
         right = np.zeros(test.points.size)
         for out, rest in test.rounds():
             cluster_of = name_clusters(evidence(around[rest], test.label[rest], n_classes))
@@ -149,13 +203,12 @@ class Labeller:
         Its accuracy is that on labels left out. Where there are few of them, it is believed before to be the share of
         the points on which naming clusters agrees with it.
         """
-        t = layer.posterior(self.activities)
         agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
-            named = self.name(test.all, test.n_classes).posterior(self.activities)
-            agreed = float(np.mean(named.argmax(axis=1) == t.argmax(axis=1)))
-        sample = np.random.default_rng(self.seed).permutation(len(t))[:_SAMPLE]
-        return sharpness_for(t[sample], test.expected(right, agreed))
+            best = layer.posterior(self.activities).argmax(axis=1)
+            agreed = float(np.mean(self._named(test.all, test.n_classes) == best))
+        sample = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
+        return sharpness_for(layer.posterior(self.activities[sample]), test.expected(right, agreed))
 
     def _of_mixtures(self, activities: sparse.csr_array) -> list[sparse.csr_array]:
         """Return the activities of each mixture by itself; every row sums to 1."""

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 _ROUNDS = 3
 _BEFORE = 10
 """What is expected of a method before a label has tested it counts like so many labels of each class."""
-_SOME, _MANY = 50, 100
+_MANY = 50
 """Labels per class with which chance must not decide, and from which those who learn from labels are believed."""
 
 
@@ -66,5 +66,5 @@ class LeftOut:
         """
         gain = first.sum() - second.sum() + _BEFORE * self.n_classes * (first_trust - second_trust)
         per_class = self.label.size / self.n_classes
-        sure = min(1.0, per_class / _SOME) * max(1.0, (per_class / _MANY) ** 2)
+        sure = per_class / _MANY * max(1.0, per_class / _MANY)
         return bool(gain > sure * np.sqrt(np.sum(first != second)))

@@ -9,24 +9,29 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
+from tnesi.layers.classes import sums_by_class
+
 Array = npt.NDArray[Any]
 
 _DOUBT = 1e-3
 """A label may lie outside of its cluster altogether, with this probability or so."""
 
 
-def surroundings(activities: sparse.csr_array, place: Array, points: Array, n_clusters: int) -> Array:
-    """Return which clusters lie around the given points: for each its fields' mean share of every cluster (L x M).
+def shares_of(activities: sparse.csr_array, place: Array, n_clusters: int) -> Array:
+    """Return the clusters' shares among the points that have a field (C x M)."""
+    count = sums_by_class(activities, None, place, n_clusters)
+    out: Array = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+    return out
+
+
+def surroundings(activities: sparse.csr_array, shares: Array) -> Array:
+    """Return which clusters lie around points with the given activities: their fields' mean shares (L x M).
 
     Fields count alike, however active they are: the label of an outlier, which has a field of its own, is read from
     the wider neighbourhood.
     """
     near = sparse.csr_array((np.ones(activities.nnz), activities.indices, activities.indptr), shape=activities.shape)
-    members = sparse.csr_array((np.ones(place.size), (np.arange(place.size), place)), shape=(place.size, n_clusters))
-    count = (near.T @ members).toarray()
-    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
-    mine = near[points]
-    out: Array = (mine @ share) / np.maximum(mine.sum(axis=1), 1)[:, None]
+    out: Array = (near @ shares) / np.maximum(near.sum(axis=1), 1)[:, None]
     return out
 
 
@@ -55,7 +60,8 @@ def doubts(fit: Array, cluster_of: Array) -> Array:
 def confidence(activities: sparse.csr_array, place: Array, label: Array, n_classes: int) -> tuple[Array, Array]:
     """Return how sure it is that every class has the rows its labels mean, and the class it could be confused with."""
     points = np.flatnonzero(label >= 0)
-    around = surroundings(activities, place, points, int(place.max(initial=0)) + n_classes)[:, :n_classes]
+    shares = shares_of(activities, place, max(int(place.max(initial=0)) + 1, n_classes))
+    around = surroundings(activities[points], shares)[:, :n_classes]
     doubt = doubts(evidence(around, label[points], n_classes), np.arange(n_classes))
     np.fill_diagonal(doubt, -1)
     return 1 - doubt.max(axis=1), doubt.argmax(axis=1)

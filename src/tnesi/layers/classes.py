@@ -69,12 +69,11 @@ class Classes:
 
         A class that nobody teaches has no weights. With `sized` the layer knows how many teach each class.
         """
-        points = np.flatnonzero(taught >= 0)
-        w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
-        teach = sparse.csr_array((w, (taught[points], points)), shape=(n_classes, taught.size))
-        mass: Array = np.asarray(teach.sum(axis=1)).reshape(-1, 1)
-        joint = (teach @ activities.astype(np.float64)).toarray()
-        layer = cls.from_weights(np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0))
+        points = taught >= 0
+        mass = np.bincount(taught[points], None if weight is None else weight[points], n_classes).astype(np.float64)
+        values = activities.data if weight is None else activities.data * np.repeat(weight, np.diff(activities.indptr))
+        joint = sums_by_class(activities, values, taught, n_classes)
+        layer = cls.from_weights(np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0).T)
         if sized:
             layer.measure_sizes(taught, weight)
         return layer
@@ -154,3 +153,21 @@ class Classes:
     def prior(self, label: Array | None) -> Prior:
         """Return the prior for points with the given labels (-1: none), or for unlabelled points (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
+
+
+def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Array, n_classes: int) -> Array:
+    """Return sums over the points of each class, field by field (C x K), of one value for each activity (None: 1).
+
+    A point with a place of -1 counts nowhere.
+    """
+    shape = activities.shape[1], n_classes + 1
+    each = np.repeat(np.where(place < 0, n_classes, place), np.diff(activities.indptr))
+    sums = np.bincount(activities.indices * np.int64(shape[1]) + each, values, shape[0] * shape[1])
+    out: Array = sums.reshape(shape)[:, :n_classes]
+    return out
+
+
+def margins(t: Array) -> Array:
+    """Return by how much the most probable class of each row is ahead of the second."""
+    second, first = np.partition(t, -2, axis=1)[:, -2:].T
+    return np.asarray(first - second)
