@@ -9,6 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tnesi._parameters import check_rows, check_weights, present_rows
+from tnesi.engine.cluster import Cluster
+from tnesi.engine.em import Engine
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
 from tnesi.engine.store import ArrayStore, Store
@@ -28,25 +30,30 @@ class GivenRows(NamedTuple):
     weight : (N,) array of float32 or None
     present : array of bool or None
         Which of the rows given these are; None: all.
+    cluster : Cluster or None
+        Where to learn from them; None: in this process.
     """
 
     store: Store
     sums: Array
     weight: Array | None
     present: Array | None
+    cluster: Cluster | None = None
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
+    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
         X = check_rows(estimator, X, reset=True)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         X, sums = usable_rows(X, estimator.zero_rows, number)
-        return cls(ArrayStore(X), sums, weight, present)
+        return cls(ArrayStore(X), sums, weight, present, cluster)
 
-    def engine(self, settings: Any, n_threads: int) -> LocalEngine:
+    def engine(self, settings: Any, n_threads: int) -> Engine:
         """Return an engine that has not learned anything yet; `settings` is the estimator that says which."""
+        if self.cluster is not None:
+            return self.cluster.engine(self.store, self.sums, self.weight, n_threads)
         return LocalEngine(Part(self.store, self.sums, self.weight, n_threads))
 
     @property
