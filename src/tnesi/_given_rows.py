@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -43,12 +44,29 @@ class GivenRows(NamedTuple):
     @classmethod
     def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
+        if cluster is not None and type(X).__module__.startswith("dask.array"):
+            return cls._on_cluster(estimator, X, sample_weight, cluster)
         X = check_rows(estimator, X, reset=True)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         X, sums = usable_rows(X, estimator.zero_rows, number)
         return cls(ArrayStore(X), sums, weight, present, cluster)
+
+    @classmethod
+    def _on_cluster(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster) -> Self:
+        """Check a dask array, which stays where it is."""
+        from tnesi.engine.dask_rows import stored
+
+        if np.isnan(X.shape).any():
+            raise ValueError("the number of rows of X is not known: call X.compute_chunk_sizes() first")
+        check_rows(estimator, cluster.client.compute(X[:1]).result(), reset=True)
+        weight = check_weights(sample_weight, X)
+        present = None if weight is None or (weight > 0).all() else weight > 0
+        X, weight, number = present_rows(X, weight)
+        refuse = partial(check_rows, estimator, reset=False)
+        store, sums = stored(cluster, X, weight, estimator.zero_rows, number, refuse)
+        return cls(store, sums, weight, present, cluster)
 
     def engine(self, settings: Any, n_threads: int) -> Engine:
         """Return an engine that has not learned anything yet; `settings` is the estimator that says which."""

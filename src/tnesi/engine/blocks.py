@@ -23,7 +23,7 @@ PER_SLOT = 4
 """Blocks for each task that the cluster runs at a time: few, but enough for work to move to idle workers."""
 _MOST_OF_MEMORY, _BLOCK_OF_MEMORY = 0.5, 0.1
 """Shares of a worker's memory that all its rows, and a block of them, may take."""
-_SCATTER_SECONDS = 10
+_SCATTER_SECONDS = 3
 _TOO_MUCH = "start more workers, or give them more memory (--memory-limit)"
 
 
@@ -111,7 +111,7 @@ class Blocks:
                 f"the rows take {n_bytes / 1e9:.1f} GB, and the {len(memory)} workers have {sum(memory) / 1e9:.1f} GB of "
                 f"memory, of which rows may take half: {_TOO_MUCH}"
             )
-        self.places = block_places(store, self.workers)
+        self.places: list[slice] = getattr(store, "places", None) or block_places(store, self.workers)
         self.homes = [""] * len(self.places)
         self.rows: list[Future | None] = [None] * len(self.places)
         self._name, self._n_loaded = uuid4().hex[:8], 0
@@ -134,7 +134,10 @@ class Blocks:
     def forget_lost(self) -> None:
         """Find out which blocks are gone."""
         kept = in_memory(self.cluster, [future for future in self.rows if future is not None])
-        self.rows = [future if future is not None and future.key in kept else None for future in self.rows]
+        for number, future in enumerate(self.rows):
+            if future is not None and future.key not in kept:
+                future.release()
+                self.rows[number] = None
 
     def close(self) -> None:
         """Let the workers forget the rows."""

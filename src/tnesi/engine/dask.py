@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,7 @@ class DaskEngine:
         self._constant = np.empty(self.n_rows)
         self._last: Pass | None = None
         self._activities: Activities | None = None
+        self._futures: WeakSet[Future] = WeakSet()  # an error that is being handled may keep them alive
         self._name, self._iteration, self._n_tasks = uuid4().hex[:8], 0, 0
 
     @property
@@ -143,9 +145,8 @@ class DaskEngine:
 
     def close(self) -> None:
         """Leave nothing on the workers but the rows."""
-        for future in (*self._state.values(), *(self._last.found.values() if self._last else ())):
-            future.release()
         self._state, self._last = {}, None
+        self._release()
 
     def _sample_ids(self, n_fields: int) -> Array:
         assert self._ids is not None
@@ -190,6 +191,15 @@ class DaskEngine:
         self._state = {number: future for number, future in self._state.items() if future.key in kept}
         if self._last:
             self._last.found = {number: future for number, future in found.items() if future.key in kept}
+        self._release()
+
+    def _release(self) -> None:
+        """Let the workers forget, and not go on with, all that is not needed any more."""
+        needed = {future.key for future in (*self._state.values(), *(self._last.found.values() if self._last else ()))}
+        for future in list(self._futures):
+            if future.key not in needed:
+                future.release()
+                self._futures.discard(future)
 
     def _attempt(self, this: Pass) -> Taught | None:
         """Do what has not been done yet of a pass; return what the rows teach."""
@@ -270,7 +280,11 @@ class DaskEngine:
         return f"tnesi-{name}-{self._iteration}-{self._name}-{self._n_tasks}"
 
     def _scatter(self, name: str, value: Any, home: str) -> Future:
-        return scattered(self._blocks.cluster, value, self._key(name), home)
+        return self._noted(scattered(self._blocks.cluster, value, self._key(name), home))
+
+    def _noted(self, future: Future) -> Future:
+        self._futures.add(future)
+        return future
 
     def _submit(
         self, name: str, task: Callable[..., Any], *given: Any, home: str | None = None, priority: int = 0, **more: Any
@@ -278,9 +292,10 @@ class DaskEngine:
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
         key = self._key(name)
         try:
-            return self._client.submit(task, *given, key=key, pure=False, priority=priority, **where, **more)
+            future = self._client.submit(task, *given, key=key, pure=False, priority=priority, **where, **more)
         except CancelledError as error:
             raise LostError(str(error)) from error
+        return self._noted(future)
 
 
 def _refuse(prior: Prior | None) -> None:

@@ -87,28 +87,45 @@ def row_hashes(X: Array, seed: int, n_threads: int) -> Array:
     return out
 
 
-def usable_rows(X: Array, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Array, Array]:
+def check_sums(
+    sums: Array, zero_rows: ZeroRows, dtype: np.dtype[Any], n_features: int, number: Array | None = None
+) -> bool:
+    """Refuse rows that cannot be normalised; return whether their sums are so extreme that they have to be scaled first.
+
+    `number` is what the user calls the rows, where it is not their place.
+    """
+    zero = np.flatnonzero(sums == 0)
+    if zero.size and zero_rows == "error":
+        first = zero[0] if number is None else number[zero[0]]
+        more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
+        raise ValueError(
+            f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
+            "zero_rows='uniform' to treat them as evenly spread"
+        )
+    sums = np.where(sums == 0, n_features, sums)
+    extreme = bool(dtype != np.uint8 and (sums.max() > _SAFE or sums.min() < 1 / _SAFE))
+    if extreme and not np.isfinite(sums.max()):
+        raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
+    return extreme
+
+
+def usable_rows(
+    X: Array, zero_rows: ZeroRows, number: Array | None = None, *, extreme: bool | None = None
+) -> tuple[Array, Array]:
     """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
 
-    `number` is what the user calls the rows, where it is not their place in `X`.
+    `extreme` is what :func:`check_sums` says of all rows, where these are some of them.
     """
     with np.errstate(over="ignore"):
         sums = X.sum(axis=1, dtype=np.float64)
+    if extreme is None:
+        extreme = check_sums(sums, zero_rows, X.dtype, X.shape[1], number)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
-        if zero_rows == "error":
-            first = zero[0] if number is None else number[zero[0]]
-            more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
-            raise ValueError(
-                f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
-                "zero_rows='uniform' to treat them as evenly spread"
-            )
         X = X.copy()
         X[zero] = 1
         sums[zero] = X.shape[1]
-    if X.dtype != np.uint8 and (sums.max() > _SAFE or sums.min() < 1 / _SAFE):
-        if not np.isfinite(sums.max()):
-            raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
+    if extreme:
         X = X / sums[:, None]
         sums = X.sum(axis=1, dtype=np.float64)
     if X.dtype != np.uint8:
