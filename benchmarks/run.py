@@ -3,8 +3,8 @@
     python benchmarks/run.py [--only NAME ...] [--seeds N] [--output results.json]
 
 Prints a table and writes JSON. Needs MNIST (see TNESI_DATA in the README). All of it takes about ten minutes on two
-cores; ``--only hebbian`` (the published online rule, 40 epochs) takes about ten more and is left out by default, as is ``--only dask``
-(two worker processes, 600,000 rows, six minutes).
+cores; ``--only hebbian`` (the published online rule, 40 epochs) takes about ten more and is left out by default, as
+is ``--only dask`` (two worker processes, 600,000 rows, six minutes).
 """
 
 from __future__ import annotations

@@ -33,9 +33,7 @@ class TrainingRows(NamedTuple):
     classes: Array
 
     @classmethod
-    def of(
-        cls, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, cluster: Cluster | None = None
-    ) -> Self:
+    def of(cls, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
         given = GivenRows.of(estimator, X, sample_weight, cluster)
         check_consistent_length(X, y)

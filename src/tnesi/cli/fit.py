@@ -24,10 +24,12 @@ from tnesi.cli.console import (
 )
 from tnesi.cli.options import (
     AnyData,
+    EngineName,
     Fields,
     Mixtures,
     Norm,
     PerClass,
+    Scheduler,
     Truncation,
     Unlabelled,
     ZeroRows,
@@ -79,6 +81,8 @@ def fit(
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
     zero_rows: ZeroRows = "error",
     threads: Threads = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     training_state: Annotated[
         bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
     ] = True,
@@ -99,6 +103,8 @@ def fit(
       tnesi fit counts.csv --label-column kind -o kinds.tnesi
 
       tnesi fit photos/ --test more-photos/ -o photos.tnesi
+
+      tnesi fit counts.npy --engine dask --scheduler tcp://cluster:8786 -o counts.tnesi
     """
     out = Output(as_json, quiet)
     began = time.perf_counter()
@@ -109,7 +115,7 @@ def fit(
             n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
             self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None, label_method=label_method,
-            unknown_classes=unknown_classes,
+            unknown_classes=unknown_classes, engine=engine, scheduler=scheduler,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter

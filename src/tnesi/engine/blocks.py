@@ -1,10 +1,11 @@
-"""Blocks of training rows on the workers of a cluster: how many, where each is at home, and how a lost one comes back."""
+"""Blocks of training rows on the workers of a cluster: how many, where, and how a lost one comes back."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from itertools import pairwise
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ class BlockStore(Store, Protocol):
 
 def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Future, Any]]:
     """Yield futures with their results as they come."""
-    for batch in as_completed(list(futures)).batches():
+    for batch in as_completed(list(futures), loop=cluster.client.loop).batches():
         for future in batch:
             _raise_trouble(cluster, future)
         try:
@@ -108,8 +109,8 @@ class Blocks:
         self._keeps = n_bytes <= _MOST_OF_MEMORY * sum(memory)
         if not self._keeps and not isinstance(store, FileStore):
             raise ClusterError(
-                f"the rows take {n_bytes / 1e9:.1f} GB, and the {len(memory)} workers have {sum(memory) / 1e9:.1f} GB of "
-                f"memory, of which rows may take half: {_TOO_MUCH}"
+                f"the rows take {n_bytes / 1e9:.2g} GB, and the {len(memory)} workers have {sum(memory) / 1e9:.2g} GB "
+                f"of memory, of which rows may take half: {_TOO_MUCH}"
             )
         self.places: list[slice] = getattr(store, "places", None) or block_places(store, self.workers)
         self.homes = [""] * len(self.places)
@@ -197,7 +198,7 @@ def block_places(store: Store, workers: dict[str, Worker]) -> list[slice]:
     fewest = int(np.ceil(store.n_rows * row_bytes(store) / (_BLOCK_OF_MEMORY * memory)))
     n_blocks = min(n_grains, max(fewest, PER_SLOT * sum(worker.slots for worker in workers.values())))
     ends = np.minimum(np.linspace(0, n_grains, n_blocks + 1).round().astype(int) * grain, store.n_rows).tolist()
-    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 def evenly(sizes: Sequence[int], homes: Sequence[str], slots: dict[str, int]) -> list[str]:

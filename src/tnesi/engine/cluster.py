@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tnesi.engine.threads import resolve_threads
@@ -83,7 +84,9 @@ class Cluster:
                 f"the Dask scheduler at {address} has no workers: start some with `dask worker {address}`"
             ) from None
         found = self.client.scheduler_info(n_workers=-1)["workers"]
-        return {address: Worker(max(int(w["nthreads"]), 1), int(w["memory_limit"] or 0)) for address, w in found.items()}
+        return {
+            address: Worker(max(int(w["nthreads"]), 1), int(w["memory_limit"] or 0)) for address, w in found.items()
+        }
 
     def _check_workers(self) -> None:
         """Refuse workers that lack this package, or have another version of it."""
@@ -94,14 +97,13 @@ class Cluster:
 
 def complaint(address: str, version: Any) -> None:
     """Raise an error if a worker cannot run tasks of this version."""
-    from tnesi import __version__
-
-    if version == __version__:
+    own = import_module("tnesi").__version__
+    if version == own:
         return
     has = "does not have tnesi" if version is None else f"has tnesi {version}"
     raise ClusterError(
-        f"the Dask worker {address} {has}: install tnesi {__version__} where all workers run "
-        f"(pip install 'tnesi[dask]=={__version__}'), then start them anew"
+        f"the Dask worker {address} {has}: install tnesi {own} where all workers run "
+        f"(pip install 'tnesi[dask]=={own}'), then start them anew"
     )
 
 
@@ -109,11 +111,12 @@ def _installed() -> Any:
     """Return a function that tells the version of this package, and can be sent to where there is none."""
 
     def version() -> str | None:
+        from importlib import import_module
+
         try:
-            import tnesi
+            return str(import_module("tnesi").__version__)
         except ImportError:
             return None
-        return tnesi.__version__
 
     return version
 

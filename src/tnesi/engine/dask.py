@@ -1,11 +1,11 @@
 """The engine of many machines: blocks of rows on the workers of a Dask cluster.
 
-A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker, then
-in a tree; only the total comes to the client. Sums are exact (see :class:`tnesi.layers.fields.Units`), so the result
+A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker,
+then in a tree; only the total comes to the client. Sums are exact (see :class:`tnesi.layers.fields.Units`), so the result
 has the same bits as that of :class:`tnesi.engine.local.LocalEngine`.
 
 Workers may come and go. The fields K^(n) of a block are all that a pass needs to know of the one before, and the client
-hears of them each time: when a worker dies its blocks are loaded elsewhere, get their K^(n) back and run the pass again.
+hears of them each time: when a worker dies its blocks are loaded elsewhere, get them back and run the pass again.
 Tasks never depend on those of earlier passes in any other way.
 """
 
@@ -180,8 +180,8 @@ class DaskEngine:
                 time.sleep(0.05 * attempt)
                 self._forget_lost()
         raise ClusterError(
-            f"workers were lost {_TRIES} times within one pass over the rows ({reason}): look at their logs; too little "
-            "memory is the usual reason"
+            f"workers were lost {_TRIES} times within one pass over the rows ({reason}): look at their logs; too "
+            "little memory is the usual reason"
         ) from reason
 
     def _forget_lost(self) -> None:
@@ -224,6 +224,7 @@ class DaskEngine:
         if total is None:
             return None
         [(_, taught)] = results(blocks.cluster, [total])
+        assert isinstance(taught, Taught)
         return taught
 
     def _before(self, this: Pass, number: int) -> list[Future]:

@@ -61,12 +61,17 @@ def sums_of(block: Block) -> Array:
 
 def _as_read(x: Any) -> Array:
     """As scikit-learn's checks would give it to an estimator."""
-    x = np.ascontiguousarray(x)
-    return x if x.dtype in (np.uint8, np.float32, np.float64) else x.astype(np.float64)
+    out: Array = np.ascontiguousarray(x)
+    return out if out.dtype in (np.uint8, np.float32, np.float64) else out.astype(np.float64)
 
 
 def stored(
-    cluster: Cluster, x: Any, weight: Array | None, zero_rows: ZeroRows, number: Array | None, refuse: Callable[..., Any]
+    cluster: Cluster,
+    x: Any,
+    weight: Array | None,
+    zero_rows: ZeroRows,
+    number: Array | None,
+    refuse: Callable[..., Any],
 ) -> tuple[ClusterStore, Array]:
     """Return the rows of an array on a cluster, and their sums; `refuse` gets the first bad row.
 
@@ -124,7 +129,8 @@ class ClusterStore:
         which = np.searchsorted(starts, index, side="right") - 1
         used = np.unique(which)
         wanted = [
-            dask.delayed(tasks.take)(self.block(n, self.places[n]), index[which == n] - starts[n]) for n in used.tolist()
+            dask.delayed(tasks.take)(self.block(n, self.places[n]), index[which == n] - starts[n])
+            for n in used.tolist()
         ]
         for n, rows in zip(used, self._all(wanted), strict=True):
             out[which == n] = rows

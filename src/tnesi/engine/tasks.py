@@ -1,7 +1,7 @@
 """What the workers of a cluster do: pure functions of parameters and a block of rows.
 
-Nothing here knows of the cluster. A task may run anywhere, any number of times: none changes what it is given. Every task
-works on one thread; the cluster runs as many at a time as it has processors.
+Nothing here knows of the cluster. A task may run anywhere, any number of times: none changes what it is given. Every
+task works on one thread; the cluster runs as many at a time as it has processors.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def load(block: Block, *, keep: bool) -> Block:
     assert isinstance(store, FileStore)
     if not store.path.exists():
         raise RowsOutOfReachError(
-            f"{store.path} is not there on {gethostname()}: the workers read the rows themselves, so put the file where "
-            "all machines see it under the same name"
+            f"{store.path} is not there on {gethostname()}: the workers read the rows themselves, so put the file "
+            "where all machines see it under the same name"
         )
     return replace(block, store=ArrayStore(store.read(slice(None)))) if keep else block
 
@@ -213,5 +213,3 @@ def learn(blocks: Sequence[Block], found: Sequence[Found], norm: float, units: U
 def add(one: Taught, other: Taught) -> Taught:
     """Add up, which is exact: all are multiples of the same units."""
     return Taught(one.sums + other.sums, one.mass + other.mass)
-
-

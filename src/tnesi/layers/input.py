@@ -90,7 +90,7 @@ def row_hashes(X: Array, seed: int, n_threads: int) -> Array:
 def check_sums(
     sums: Array, zero_rows: ZeroRows, dtype: np.dtype[Any], n_features: int, number: Array | None = None
 ) -> bool:
-    """Refuse rows that cannot be normalised; return whether their sums are so extreme that they have to be scaled first.
+    """Refuse rows that cannot be normalised; return whether sums are so extreme that rows have to be scaled first.
 
     `number` is what the user calls the rows, where it is not their place.
     """
