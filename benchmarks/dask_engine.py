@@ -43,7 +43,7 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
     found = {}
     for n_workers in (2, 1):
         with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
             Client(cluster) as client,
         ):
             found[n_workers], fields = seconds(X, n_threads=2, engine="dask", scheduler=client)

@@ -22,8 +22,10 @@ Array = npt.NDArray[Any]
 
 PER_SLOT = 4
 """Blocks for each task that the cluster runs at a time: few, but enough for work to move to idle workers."""
-_MOST_OF_MEMORY, _BLOCK_OF_MEMORY = 0.5, 0.1
-"""Shares of a worker's memory that all its rows, and a block of them, may take."""
+_MOST_OF_MEMORY, _BLOCK_OF_MEMORY, _LEARNING_OF_MEMORY = 0.5, 0.1, 0.8
+"""Shares of a worker's memory that all its rows, a block of them, and rows and fields together may take."""
+_COPIES = 3
+"""Of what the rows teach, for each task: two that are added up, and their sum; one may be the parameters instead."""
 _SCATTER_SECONDS = 3
 _TOO_MUCH = "start more workers, or give them more memory (--memory-limit)"
 
@@ -42,7 +44,7 @@ def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Futur
     """Yield futures with their results as they come."""
     for batch in as_completed(list(futures), loop=cluster.client.loop).batches():
         for future in batch:
-            _raise_trouble(cluster, future)
+            _raise_trouble(future)
         try:
             values = cluster.client.gather(batch, direct=True)
         except (CancelledError, OSError) as error:
@@ -50,7 +52,7 @@ def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Futur
         yield from zip(batch, values, strict=True)
 
 
-def _raise_trouble(cluster: Cluster, future: Future) -> None:
+def _raise_trouble(future: Future) -> None:
     if future.status == "finished":
         return
     if future.status != "error":
@@ -119,6 +121,18 @@ class Blocks:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    def check_room(self, n_bytes: int) -> None:
+        """Refuse to learn where what the rows teach, so many bytes for each task, does not fit beside the rows."""
+        slots = sum(worker.slots for worker in self.workers.values())
+        rows = self.store.n_rows * row_bytes(self.store) / slots if self._keeps else 0
+        for address, worker in self.workers.items():
+            need = worker.slots * (rows + _COPIES * n_bytes)
+            if worker.memory and need > _LEARNING_OF_MEMORY * worker.memory:
+                raise ClusterError(
+                    f"the worker {address} has {worker.memory / 1e9:.2g} GB of memory, and needs {need / 1e9:.2g} GB "
+                    f"for its rows and fields: {_TOO_MUCH}, or fewer threads; or learn fewer fields"
+                )
 
     def ready(self) -> set[int]:
         """Give every block a home among the workers there are now; return those that have moved."""

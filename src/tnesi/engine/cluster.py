@@ -74,10 +74,10 @@ class Cluster:
         if self._blocks is not None:
             self._blocks.close()
 
-    def workers(self, patience: float = WORKER_SECONDS) -> dict[str, Worker]:
+    def workers(self) -> dict[str, Worker]:
         """Return the workers there are by their addresses; wait for one if there is none."""
         try:
-            self.client.wait_for_workers(1, timeout=patience)
+            self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError:
             address = self.client.scheduler.address
             raise ClusterError(
@@ -194,7 +194,7 @@ def _own_cluster(n_workers: int) -> Iterator[Client]:
             n_workers=n_workers,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any port
             preload=["tnesi.engine.worker_setup"],
         )
     except RuntimeError as error:

@@ -1,8 +1,8 @@
 """The engine of many machines: blocks of rows on the workers of a Dask cluster.
 
 A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker,
-then in a tree; only the total comes to the client. Sums are exact (see :class:`tnesi.layers.fields.Units`), so the result
-has the same bits as that of :class:`tnesi.engine.local.LocalEngine`.
+then in a tree; only the total comes to the client. Sums are exact (see :class:`tnesi.layers.fields.Units`), so the
+result has the same bits as that of :class:`tnesi.engine.local.LocalEngine`.
 
 Workers may come and go. The fields K^(n) of a block are all that a pass needs to know of the one before, and the client
 hears of them each time: when a worker dies its blocks are loaded elsewhere, get them back and run the pass again.
@@ -106,6 +106,7 @@ class DaskEngine:
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows, of which nothing is known."""
         _refuse(prior)
+        self._blocks.check_room(len(fields) * self.n_features * 8)
         search.begin(fields)
         summary = self._go("find", tasks.find, fields, search, learns=not search.looks_twice)
         if search.looks_twice:
