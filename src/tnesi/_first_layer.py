@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 from tnesi._given_rows import GivenRows
 from tnesi._memory import check_fields_fit
 from tnesi.engine.checkpoint import Checkpoint, digest
-from tnesi.engine.em import Search, run_em
+from tnesi.engine.em import Engine, Search, run_em
 from tnesi.engine.hebbian import run_hebbian
-from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.norm import auto_norm
 from tnesi.engine.survey import Survey
@@ -84,10 +83,11 @@ def learn_first_layer(
         else:
             rng = np.random.default_rng(random.randint(2**31))
             fields = _learn_hebbian(settings, engine, n_fields, search, monitor, top, rng)
+        activities = engine.activities  # of the logarithms that the engine has used
         fields.take_logarithms()
         if isinstance(search, NeighbourSearch):
             search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
-    return FirstLayer(fields, search, engine.activities, norm, _truncation(settings, n_fields))
+    return FirstLayer(fields, search, activities, norm, _truncation(settings, n_fields))
 
 
 def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
@@ -149,7 +149,7 @@ def _truncation(settings: Any, n_fields: int) -> int:
     return min(settings.truncation or n_fields, n_fields)
 
 
-def _choose_norm(settings: Any, engine: LocalEngine, survey: Survey, drawn: Array, n_fields: int) -> float:
+def _choose_norm(settings: Any, engine: Engine, survey: Survey, drawn: Array, n_fields: int) -> float:
     if settings.norm != "auto":
         check_norm(settings.norm, engine.n_features)
         return float(settings.norm)
@@ -161,7 +161,7 @@ def _choose_norm(settings: Any, engine: LocalEngine, survey: Survey, drawn: Arra
 
 def _learn_em(
     settings: Any,
-    engine: LocalEngine,
+    engine: Engine,
     survey: Survey,
     chosen: Array,
     search: Search,
@@ -188,7 +188,7 @@ def _learn_em(
 
 def _learn_hebbian(
     settings: Any,
-    engine: LocalEngine,
+    engine: Engine,
     n_fields: int,
     search: Search,
     monitor: Monitor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.base import BaseEstimator
 
 from tnesi._blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
 from tnesi._parameters import check_rows, check_weights, present_rows
+from tnesi.engine.cluster import Cluster
+from tnesi.engine.em import Engine
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
 from tnesi.engine.spool import check_file, mapped_file, spool
@@ -30,43 +33,65 @@ class GivenRows(NamedTuple):
     weight : (N,) array of float32 or None
     present : array of bool or None
         Which of the rows given these are; None: all.
+    cluster : Cluster or None
+        Where to learn from them; None: in this process.
     """
 
     store: Store
     sums: Array
     weight: Array | None
     present: Array | None
+    cluster: Cluster | None = None
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
+    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
         X = unwrapped(X)
+        if cluster is not None and type(X).__module__.startswith("dask.array"):
+            return cls._on_cluster(estimator, X, sample_weight, cluster)
         if is_out_of_core(X):
-            return cls._out_of_core(estimator, X, sample_weight)
+            return cls._out_of_core(estimator, X, sample_weight, cluster)
         X = check_rows(estimator, X, reset=True)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         X, sums = usable_rows(X, estimator.zero_rows, number)
-        return cls(ArrayStore(X), sums, weight, present)
+        return cls(ArrayStore(X), sums, weight, present, cluster)
 
     @classmethod
-    def _out_of_core(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
+    def _out_of_core(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None) -> Self:
         weight = check_weights(sample_weight, X)
         if weight is not None and not (weight > 0).all():
             raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
         mapped = mapped_file(X)
         if mapped is None:
             blocks = checked_blocks(estimator, X, reset=True)
-            return cls(*spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows), weight, None)
+            return cls(*spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows), weight, None, cluster)
 
         def check(x: Array, start: int) -> None:
             check_block(estimator, x, start, reset=start == 0)
 
-        return cls(*check_file(mapped, check, estimator.zero_rows), weight, None)
+        return cls(*check_file(mapped, check, estimator.zero_rows), weight, None, cluster)
 
-    def engine(self, settings: Any, n_threads: int) -> LocalEngine:
+    @classmethod
+    def _on_cluster(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster) -> Self:
+        """Check a dask array, which stays where it is."""
+        from tnesi.engine.dask_rows import stored
+
+        if np.isnan(X.shape).any():
+            raise ValueError("the number of rows of X is not known: call X.compute_chunk_sizes() first")
+        check_rows(estimator, cluster.client.compute(X[:1]).result(), reset=True)
+        weight = check_weights(sample_weight, X)
+        present = None if weight is None or (weight > 0).all() else weight > 0
+        X, weight, number = present_rows(X, weight)
+        refuse = partial(check_rows, estimator, reset=False)
+        store, sums = stored(cluster, X, weight, estimator.zero_rows, number, refuse)
+        return cls(store, sums, weight, present, cluster)
+
+    def engine(self, settings: Any, n_threads: int) -> Engine:
         """Return an engine that has not learned anything yet; `settings` is the estimator that says which."""
+        if self.cluster is not None:
+            return self.cluster.engine(self.store, self.sums, self.weight, n_threads)
         return LocalEngine(Part(self.store, self.sums, self.weight, n_threads))
 
     @property

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from tnesi._given_rows import GivenRows
+from tnesi.engine.cluster import Cluster
 from tnesi.layers.labels import encode_labels
 
 Array = npt.NDArray[Any]
@@ -32,9 +33,9 @@ class TrainingRows(NamedTuple):
     classes: Array
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Self:
+    def of(cls, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
-        given = GivenRows.of(estimator, X, sample_weight)
+        given = GivenRows.of(estimator, X, sample_weight, cluster)
         check_consistent_length(X, y)
         label, classes = encode_labels(y, estimator.unlabelled, none_is_fine=not estimator.recurrent)
         if given.present is not None:

@@ -20,6 +20,7 @@ from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, ne
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
 from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
+from tnesi.engine.cluster import cluster_for
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import Matrix, ZeroRows
 from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
@@ -221,8 +222,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self._check_parameters()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
-        with unchanged_on_failure(self), checkpoints_in(self.checkpoint):
-            rows = TrainingRows.of(self, X, y, sample_weight)
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
+            rows = TrainingRows.of(self, X, y, sample_weight, cluster)
             trouble = self._learn(rows)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)

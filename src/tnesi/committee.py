@@ -72,6 +72,8 @@ def check_committee(settings: Any) -> None:
     """Refuse parameters with which a classifier could not learn its first layer."""
     new_mixture(settings)._check_parameters()
     check_integer("n_mixtures", settings.n_mixtures, 1, most=MOST_MIXTURES)
+    if settings.engine == "dask" and settings.recurrent:
+        raise ValueError("recurrent=True needs all rows in one process: pass engine='local', or recurrent=False")
     if settings.n_mixtures > 1 and (settings.solver != "em" or settings.recurrent):
         raise ValueError(
             f"n_mixtures={settings.n_mixtures}: committees need solver='em' and recurrent=False; pass these, or "

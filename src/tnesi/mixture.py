@@ -22,6 +22,7 @@ from tnesi._first_layer import learn_first_layer
 from tnesi._given_rows import GivenRows
 from tnesi._parameters import check_choice, check_integer, check_real, unchanged_on_failure
 from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
+from tnesi.engine.cluster import cluster_for
 from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
 from tnesi.engine.threads import resolve_threads
@@ -202,11 +203,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self : PoissonMixture
         """
         self._check_parameters()
-        with unchanged_on_failure(self), checkpoints_in(self.checkpoint):
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
             seed = int(check_random_state(self.random_state).randint(2**31)) if self.checkpoint is not None else None
             if seed is not None:
                 (seed,) = kept_seeds(self.checkpoint, [seed], resume=self.resume)
-            _, monitor = self._learn(GivenRows.of(self, X, sample_weight), seed=seed)
+            _, monitor = self._learn(GivenRows.of(self, X, sample_weight, cluster), seed=seed)
         if trouble := self._trouble(monitor):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
@@ -318,6 +319,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r}: pass a function, or None")
         check_choice("engine", self.engine, ("local", "dask"))
+        if self.engine == "dask" and self.solver == "hebbian":
+            raise ValueError("solver='hebbian' goes through the rows one by one: pass engine='local', or solver='em'")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True: pass the folder that has the state as checkpoint")
         check_choice("solver", self.solver, ("em", "hebbian"))

@@ -24,10 +24,12 @@ from tnesi.cli.console import (
 )
 from tnesi.cli.options import (
     AnyData,
+    EngineName,
     Fields,
     Mixtures,
     Norm,
     PerClass,
+    Scheduler,
     Truncation,
     Unlabelled,
     ZeroRows,
@@ -84,6 +86,8 @@ def fit(
         typer.Option(metavar="FOLDER", help="Keep the state after each iteration there, so that --resume can go on."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what is in the --checkpoint folder.")] = False,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
     training_state: Annotated[
         bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
     ] = True,
@@ -104,6 +108,8 @@ def fit(
       tnesi fit counts.csv --label-column kind -o kinds.tnesi
 
       tnesi fit photos/ --test more-photos/ -o photos.tnesi
+
+      tnesi fit counts.npy --engine dask --scheduler tcp://cluster:8786 -o counts.tnesi
     """
     out = Output(as_json, quiet)
     began = time.perf_counter()
@@ -114,7 +120,7 @@ def fit(
             n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
             self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None, label_method=label_method,
-            unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume,
+            unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume, engine=engine, scheduler=scheduler,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter

@@ -25,11 +25,20 @@ Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are 
 Unlabelled = Annotated[
     str, typer.Option(metavar="MARKER", help="The label of rows that have none, besides empty ones. Not a class.")
 ]
+EngineName = Annotated[str, typer.Option("--engine", help="local: in this process. dask: on the workers of a cluster.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Scheduler of the Dask cluster; without one, a cluster is started on this machine."
+    ),
+]
 ZeroRows = Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")]
 
 
 def parameters_of(**given: Any) -> dict[str, Any]:
     """Turn words of the command line into parameters."""
+    if given.get("scheduler") is not None and given.get("engine") != "dask":
+        raise ValueError("--scheduler is the address of a Dask cluster: give --engine dask too")
     for name, words in (("n_components", {"auto": "auto"}), ("truncation", {"none": None, "all": None})):
         text = given[name].lower()
         try:

@@ -75,7 +75,7 @@ class LocalEngine:
         search.remember(self.sample(len(fields)).ids, len(fields))
         return replace(summary, changed=self.n_rows)
 
-    def resume(self, fields: Fields, activities: Activities) -> None:
+    def resume(self, fields: Fields, search: Search, activities: Activities) -> None:
         """Go on from the activities that an earlier run has found for the same rows."""
         self._statistics = self._new_statistics(fields)
         self.part.resume(activities, self._statistics)

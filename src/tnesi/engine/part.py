@@ -1,6 +1,6 @@
 """Consecutive training rows with their activities: what an engine has one of, or one on each of many workers.
 
-Rows are gone through in grains (see :func:`tnesi.engine.store.grain_rows`), so the results do not depend on how the
+Rows are gone through in grains (see :func:`tnesi.engine.store.even_grain`), so the results do not depend on how the
 rows are divided into parts, as long as each part begins with a grain.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi import kernels
-from tnesi.engine.store import ArrayStore, Store, grain_rows, parts
+from tnesi.engine.store import ArrayStore, Store, even_grain, parts
 from tnesi.engine.survey import Survey
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior, Statistics
@@ -54,6 +54,8 @@ class Part:
     weight : (N,) array of float32 or None
     norm : float
         A, once it is known.
+    grain : int
+        Rows in a grain: as many in all grains but the last, of all parts of the same rows. 0: as fits the rows.
     activities : Activities
         Of the fields that looked at the rows last.
     constant : (N,) array of float64
@@ -65,9 +67,13 @@ class Part:
     weight: Array | None
     n_threads: int
     norm: float = 0.0
+    grain: int = 0
     activities: Activities = field(init=False)
     constant: Array = field(init=False)
     _scale: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.grain = self.grain or even_grain(self.store)
 
     @classmethod
     def of_rows(cls, rows: Rows, weight: Array | None, n_threads: int) -> Part:
@@ -75,10 +81,6 @@ class Part:
         part = cls(ArrayStore(rows.x), (rows.norm - rows.n_features) / rows.scale, weight, n_threads)
         part.norm, part._scale = rows.norm, rows.scale
         return part
-
-    @property
-    def grain(self) -> int:
-        return grain_rows(self.store.row_values)
 
     def normalise(self, norm: float) -> None:
         """Fix the sum to which all rows are normalised."""
@@ -103,6 +105,12 @@ class Part:
         for place, rows in self._grains():
             kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
             self.activities.put(place, search.find(fields, rows, _at(prior, place)))
+
+    def find_constants(self) -> None:
+        """Find what does not depend on the fields."""
+        self.constant = np.empty(self.store.n_rows)
+        for place, rows in self._grains():
+            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
 
     def improve(
         self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None

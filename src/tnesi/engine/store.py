@@ -131,9 +131,17 @@ class FileStore:
         out[np.isin(index, self.even)] = 1
         return out
 
+    def between(self, place: slice) -> FileStore:
+        """Return the store of consecutive rows of these."""
+        start, stop, _ = place.indices(self.n_rows)
+        first, last = np.searchsorted(self.even, [start, stop])
+        offset = self.offset + start * self.n_features * self.dtype.itemsize
+        even = self.even[first:last] - start
+        return FileStore(self.path, self.dtype, stop - start, self.n_features, offset, even)
+
 
 def grain_rows(n_values: float) -> int:
-    """Return how many rows of `n_values` values make a grain.
+    """Return how many rows of `n_values` values make a grain, at most.
 
     Sums over the rows of a grain are always made together, whatever the blocks in which rows are read: that is why the
     result does not depend on these. A grain fits into memory, and is large enough that adding up what it teaches the
@@ -145,6 +153,18 @@ def grain_rows(n_values: float) -> int:
     (65536, 2048)
     """
     return int(min(_GRAIN, 2 ** np.floor(np.log2(max(_GRAIN_VALUES / max(n_values, 1), 256)))))
+
+
+def even_grain(store: Store) -> int:
+    """Return how many rows make a grain of these: grains of one size share out evenly among workers.
+
+    Examples
+    --------
+    >>> even_grain(ArrayStore(np.ones((70_000, 2), np.uint8)))
+    35000
+    """
+    n_grains = -(-store.n_rows // grain_rows(store.row_values))
+    return -(-store.n_rows // max(n_grains, 1))
 
 
 def parts(store: Store, size: int) -> Iterator[tuple[slice, Any]]:

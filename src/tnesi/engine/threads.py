@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import os
+import sys
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Return the number of threads: as asked, else OMP_NUM_THREADS, else the processors this process may use."""
+    """Return the number of threads: as asked, else this process's share of the processors it may use.
+
+    OMP_NUM_THREADS limits it, which joblib and Dask's nannies set for their processes. The tests that pytest-xdist runs
+    at the same time share the processors, and so do the tasks that a Dask worker runs at the same time.
+    """
     if n_threads is not None:
         return int(n_threads)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(available, int(asked)) if asked.isdigit() and int(asked) > 0 else available
+    share = max(1, available // (_number("PYTEST_XDIST_WORKER_COUNT") * _task_slots()))
+    return min(share, _number("OMP_NUM_THREADS", available))
+
+
+def _number(variable: str, default: int = 1) -> int:
+    """Return the first number in an environment variable, if it has a sensible one."""
+    text = os.environ.get(variable, "").split(",")[0].strip()
+    return int(text) if text.isdigit() and int(text) > 0 else default
+
+
+def _task_slots() -> int:
+    """Return how many tasks run at the same time in the Dask worker that this code is a task of, or 1."""
+    distributed = sys.modules.get("distributed.worker")
+    if distributed is None:
+        return 1
+    try:
+        return int(distributed.get_worker().state.nthreads)
+    except ValueError:  # not in a task
+        return 1

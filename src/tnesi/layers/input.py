@@ -154,6 +154,20 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
     return sparse.csr_array((data, indices, indptr), shape=X.shape)
 
 
+def check_sums(sums: Array, zero_rows: ZeroRows, number: Array | None = None) -> None:
+    """Refuse rows that cannot be normalised; `number` is what the user calls them, where it is not their place."""
+    zero = np.flatnonzero(sums == 0)
+    if zero.size and zero_rows == "error":
+        first = zero[0] if number is None else number[zero[0]]
+        more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
+        raise ValueError(
+            f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
+            "zero_rows='uniform' to treat them as evenly spread"
+        )
+    if not np.isfinite(sums.max()):
+        raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
+
+
 def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Matrix, Array]:
     """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
 
@@ -162,21 +176,13 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
     """
     with np.errstate(over="ignore"):
         sums = _row_sums(X)
+    check_sums(sums, zero_rows, number)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
-        if zero_rows == "error":
-            first = zero[0] if number is None else number[zero[0]]
-            more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
-            raise ValueError(
-                f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
-                "zero_rows='uniform' to treat them as evenly spread"
-            )
         X = _with_even_rows(X, zero)
         sums[zero] = X.shape[1]
     extreme = np.flatnonzero((sums > _SAFE) | (sums < 1 / _SAFE))
     if extreme.size:
-        if not np.isfinite(sums.max()):
-            raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
         divisor = np.ones(len(sums))
         divisor[extreme] = sums[extreme]
         X = _with_data(X, X.data / _of_rows(X, divisor)) if sparse.issparse(X) else X / divisor[:, None]

@@ -91,6 +91,10 @@ class ExactSearch:
 
     looks_twice = False
 
+    def that_stays(self, n_fields: int) -> ExactSearch:
+        """Return a search that finds the same fields again."""
+        return self
+
     def wants_lists(self) -> bool:
         return False
 

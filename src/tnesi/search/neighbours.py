@@ -13,7 +13,7 @@ neighbourhood: a point looks at the fields of its two best cells. One that is ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,10 @@ class NeighbourSearch:
             out.put(slice(None), self.find(fields, rows, prior))
         else:
             look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
+
+    def that_stays(self, n_fields: int) -> NeighbourSearch:
+        """Return a search that finds the same fields again: where there are lists, one with empty ones."""
+        return self if self.lists is None else replace(self, lists=np.full((n_fields, 1), -1, np.int32))
 
     def wants_lists(self) -> bool:
         """Count an iteration; return whether the lists have to be made anew after it."""

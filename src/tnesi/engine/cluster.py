@@ -1,0 +1,203 @@
+"""The cluster of a fit: the one that was given, the one in use, or one on this machine for the time of the fit."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tnesi.engine.threads import resolve_threads
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from tnesi.engine.blocks import Blocks
+    from tnesi.engine.dask import DaskEngine
+    from tnesi.engine.store import Store
+
+CONNECT_SECONDS = 5
+"""Time for a scheduler to answer."""
+WORKER_SECONDS = 30
+"""Time for the first worker to come."""
+
+
+class ClusterError(OSError):
+    """The cluster cannot do what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process of the cluster.
+
+    Attributes
+    ----------
+    slots : int
+        Tasks that it runs at the same time.
+    memory : int
+        Limit in bytes; 0 is none.
+    """
+
+    slots: int
+    memory: int
+
+
+class Cluster:
+    """A client of a cluster whose workers can do the work."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._blocks: Blocks | None = None
+        self._engine: DaskEngine | None = None
+        self._check_workers()
+
+    def engine(self, store: Store, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
+        """Return an engine of these rows; those that were asked for last are on the workers already."""
+        from tnesi.engine.blocks import Blocks
+        from tnesi.engine.dask import DaskEngine
+
+        if self._engine is not None:
+            self._engine.close()
+        if self._blocks is None or self._blocks.store is not store:
+            self._blocks = Blocks(self, store, sums, weight)
+        self._engine = DaskEngine(self._blocks, n_threads)
+        return self._engine
+
+    def close(self) -> None:
+        """Leave nothing behind on the workers."""
+        if self._engine is not None:
+            self._engine.close()
+        if self._blocks is not None:
+            self._blocks.close()
+
+    def workers(self) -> dict[str, Worker]:
+        """Return the workers there are by their addresses; wait for one if there is none."""
+        try:
+            self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError:
+            address = self.client.scheduler.address
+            raise ClusterError(
+                f"the Dask scheduler at {address} has no workers: start some with `dask worker {address}`"
+            ) from None
+        found = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {
+            address: Worker(max(int(w["nthreads"]), 1), int(w["memory_limit"] or 0)) for address, w in found.items()
+        }
+
+    def _check_workers(self) -> None:
+        """Refuse workers that lack this package, or have another version of it."""
+        self.workers()
+        for address, version in self.client.run(_installed(), on_error="return").items():
+            complaint(address, version)
+
+
+def complaint(address: str, version: Any) -> None:
+    """Raise an error if a worker cannot run tasks of this version."""
+    own = import_module("tnesi").__version__
+    if version == own:
+        return
+    has = "does not have tnesi" if version is None else f"has tnesi {version}"
+    raise ClusterError(
+        f"the Dask worker {address} {has}: install tnesi {own} where all workers run "
+        f"(pip install 'tnesi[dask]=={own}'), then start them anew"
+    )
+
+
+def _installed() -> Any:
+    """Return a function that tells the version of this package, and can be sent to where there is none."""
+
+    def version() -> str | None:
+        from importlib import import_module
+
+        try:
+            return str(import_module("tnesi").__version__)
+        except ImportError:
+            return None
+
+    return version
+
+
+@contextmanager
+def cluster_for(settings: Any) -> Iterator[Cluster | None]:
+    """Yield the cluster on which an estimator wants to learn; None where that is this process."""
+    if settings.engine != "dask":
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("engine='dask' needs distributed: pip install 'tnesi[dask]'") from error
+    with ExitStack() as stack:
+        given = settings.scheduler
+        if isinstance(given, distributed.Client):
+            client = given
+        elif isinstance(given, str):
+            client = stack.enter_context(_connected(given))
+        elif given is None:
+            client = _client_in_use() or stack.enter_context(_own_cluster(resolve_threads(settings.n_threads)))
+        else:
+            raise ValueError(f"scheduler={given!r}: pass a distributed.Client, the address of a scheduler, or None")
+        if client.asynchronous:
+            raise ValueError("the Dask client is asynchronous: pass one that is not, or the address of the scheduler")
+        cluster = Cluster(client)
+        stack.callback(cluster.close)
+        yield cluster
+
+
+def _client_in_use() -> Client | None:
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    from distributed import Client
+
+    try:  # a client that cannot connect would not close either, so somebody else asks first
+        with ThreadPoolExecutor(1) as apart:  # from the event loop of a notebook
+            apart.submit(asyncio.run, _ask(address)).result()
+    except Exception as error:  # anything may answer at a wrong address
+        raise ClusterError(
+            f"no Dask scheduler answers at {address!r}: start one with `dask scheduler` and pass the address that it "
+            "prints, like tcp://host:8786; without an address a cluster is started on this machine"
+        ) from error
+    with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
+        yield client
+
+
+async def _ask(address: str) -> None:
+    """Connect to a scheduler and hear who it is."""
+    from distributed import Security, rpc
+
+    async with rpc(address, connection_args=Security().get_connection_args("client"), timeout=CONNECT_SECONDS) as there:
+        await asyncio.wait_for(there.identity(), CONNECT_SECONDS)
+
+
+@contextmanager
+def _own_cluster(n_workers: int) -> Iterator[Client]:
+    """Start processes on this machine, which nobody else can reach, and end them in any case."""
+    from distributed import Client, LocalCluster
+
+    guard = "a script that starts processes needs its calls under `if __name__ == '__main__':`"
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError(guard)
+    try:
+        cluster = LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port
+            preload=["tnesi.engine.worker_setup"],
+        )
+    except RuntimeError as error:
+        raise ClusterError(f"the workers on this machine did not start ({error}); {guard}") from error
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client

@@ -1,0 +1,223 @@
+"""What the workers of a cluster do: pure functions of parameters and a block of rows.
+
+Nothing here knows of the cluster. A task may run anywhere, any number of times: none changes what it is given. Every
+task works on one thread; the cluster runs as many at a time as it has processors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from socket import gethostname
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.engine.part import Part, Search
+from tnesi.engine.store import ArrayStore, FileStore, Store
+from tnesi.engine.survey import Survey
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.layers.activities import Activities
+from tnesi.layers.fields import Fields, Statistics, Units
+
+Array = npt.NDArray[Any]
+
+_NONE = np.iinfo(np.uint16).max
+
+
+class Parcel:
+    """What travels between processes: it knows its size, and its arrays arrive as the kernels want them."""
+
+    def __sizeof__(self) -> int:
+        return 256 + _n_bytes(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, _aligned(value))
+
+
+def _n_bytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if is_dataclass(value):
+        value = vars(value)
+    return sum(map(_n_bytes, value.values())) if isinstance(value, dict) else 0
+
+
+def _aligned(value: Any) -> Any:
+    """Arrays arrive anywhere within a message."""
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements=["A"])
+    if is_dataclass(value):
+        for name, inner in vars(value).items():
+            object.__setattr__(value, name, _aligned(inner))
+    return value
+
+
+@dataclass(frozen=True)
+class Block(Parcel):
+    """Consecutive rows, from the beginning of a grain to the end of another one; see :class:`Part`."""
+
+    store: Store
+    sums: Array
+    weight: Array | None
+    grain: int
+
+    def part(self) -> Part:
+        return Part(self.store, self.sums, self.weight, 1, grain=self.grain)
+
+
+@dataclass(frozen=True)
+class Parameters(Parcel):
+    """What a pass over the rows needs of the fields: how to search, and log W; W itself stays at home."""
+
+    log_w: Array
+    log_w_sum: Array
+    norm: float
+    search: Search
+
+    @property
+    def fields(self) -> Fields:
+        return Fields(np.empty((len(self.log_w), 0), np.float32), self.log_w, self.log_w_sum, np.empty(0, np.float32))
+
+
+@dataclass(frozen=True)
+class Found(Parcel):
+    """The activities of a block: of these `ids` alone are needed for the next pass.
+
+    Attributes
+    ----------
+    ids : (N, C') array of int32, or of uint16 where that is enough
+    constant : (N,) array
+        The rows' sum_d log y_d!.
+    s, log_sum : arrays or None
+    energy : (n_grains,) array
+    changed : int
+    """
+
+    ids: Array
+    constant: Array
+    s: Array | None = None
+    log_sum: Array | None = None
+    energy: Array | None = None
+    changed: int = 0
+
+    def activities(self) -> Activities:
+        ids = wide(self.ids)
+        s = np.zeros(ids.shape, np.float32) if self.s is None else self.s
+        return Activities(ids, s, np.zeros(len(ids), np.float32) if self.log_sum is None else self.log_sum)
+
+
+@dataclass(frozen=True)
+class Told(Parcel):
+    """What the client hears of a block after each pass; with it the block can be restored elsewhere."""
+
+    ids: Array
+    energy: Array
+    changed: int
+    constant: Array | None
+
+
+class RowsOutOfReachError(OSError):
+    """A worker cannot read the file with the rows."""
+
+
+def narrow(ids: Array, n_fields: int) -> Array:
+    """Return the fields of points in two bytes each, where that is enough."""
+    return ids.astype(np.uint16) if n_fields <= _NONE else ids
+
+
+def wide(ids: Array) -> Array:
+    """Return them as the kernels want them."""
+    if ids.dtype == np.int32:
+        return ids
+    out = ids.astype(np.int32)
+    out[ids == _NONE] = -1
+    return out
+
+
+def load(block: Block, *, keep: bool) -> Block:
+    """Look for the file with the rows, and read them if they are to be kept in memory."""
+    store = block.store
+    assert isinstance(store, FileStore)
+    if not store.path.exists():
+        raise RowsOutOfReachError(
+            f"{store.path} is not there on {gethostname()}: the workers read the rows themselves, so put the file "
+            "where all machines see it under the same name"
+        )
+    return replace(block, store=ArrayStore(store.read(slice(None)))) if keep else block
+
+
+def survey(block: Block, seed: int) -> list[Survey]:
+    """Look at the rows once."""
+    return block.part().surveys(seed)
+
+
+def take(block: Block, index: Array) -> Any:
+    """Return some rows."""
+    return block.store.take(index)
+
+
+def find(parameters: Parameters, block: Block) -> Found:
+    """Find the fields of rows of which nothing is known."""
+    part, search = block.part(), parameters.search
+    part.normalise(parameters.norm)
+    with single_threaded_blas():
+        part.find(parameters.fields, search, None, search.truncation)
+    return _found(part, parameters, part.learn(None).energy, len(part.sums))
+
+
+def look(parameters: Parameters, block: Block, before: Found) -> Found:
+    """Improve what was found before."""
+    part = block.part()
+    part.normalise(parameters.norm)
+    part.constant = before.constant
+    part.activities = Activities.empty(*before.ids.shape)
+    part.activities.ids[:] = wide(before.ids)
+    with single_threaded_blas():
+        summary = part.improve(parameters.fields, parameters.search, None)
+    return _found(part, parameters, summary.energy, summary.changed)
+
+
+def recall(parameters: Parameters, block: Block, before: Found) -> Found:
+    """Return what a search that looks at nothing else says of fields that an earlier run has found."""
+    part = block.part()
+    part.normalise(parameters.norm)
+    part.find_constants()
+    return look(parameters, block, replace(before, constant=part.constant))
+
+
+def _found(part: Part, parameters: Parameters, energy: Array, changed: int) -> Found:
+    own = part.activities
+    return Found(narrow(own.ids, len(parameters.log_w)), part.constant, own.s, own.log_sum, energy, changed)
+
+
+def tell(found: Found, *, constant: bool) -> Told:
+    """Return what the client has to know of a pass."""
+    assert found.energy is not None
+    return Told(found.ids, found.energy, found.changed, found.constant if constant else None)
+
+
+@dataclass(frozen=True)
+class Taught(Parcel):
+    """Statistics on their way to the client."""
+
+    sums: Array
+    mass: Array
+
+
+def learn(blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int) -> Taught:
+    """Return what some blocks teach the fields."""
+    total = Statistics.zeros(n_fields, blocks[0].store.n_features, units)
+    for block, own in zip(blocks, found, strict=True):
+        part = block.part()
+        part.normalise(norm)
+        part.activities, part.constant = own.activities(), own.constant
+        part.learn(total)
+    return Taught(total.sums, total.mass)
+
+
+def add(one: Taught, other: Taught) -> Taught:
+    """Add up, which is exact: all are multiples of the same units."""
+    return Taught(one.sums + other.sums, one.mass + other.mass)
