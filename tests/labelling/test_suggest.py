@@ -245,7 +245,8 @@ def test_names_and_unknown_classes(digits: Any) -> None:
         found = classifier(unknown_classes=3, unlabelled=None, random_state=seed).fit(X, y).suggest(8)
         asked_for.append(len({7, 8, 9} & set(truth[rows_of(found)])))
         assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
-    assert sorted(asked_for)[1:] == [3, 3, 3]  # one mixture in ten or so misses one
+    assert min(asked_for) >= 2  # one mixture in six or so misses one
+    assert asked_for.count(3) >= 2
 
 
 @pytest.mark.slow
