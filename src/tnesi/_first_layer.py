@@ -42,11 +42,14 @@ class FirstLayer:
     ----------
     activities : Activities
         Of the training rows.
+    mass : (C,) array
+        Rows that each field has explained, in parts.
     """
 
     fields: Fields
     search: Search
     activities: Activities
+    mass: Array
     norm: float
     truncation: int
 
@@ -73,7 +76,8 @@ def learn_first_layer(settings: Any, given: GivenRows, top: TopLayer | None, mon
         fields.take_logarithms()
         if isinstance(search, NeighbourSearch):
             search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
-    return FirstLayer(fields, search, engine.activities, norm, _truncation(settings, n_fields))
+    mass = engine.activities.mass(n_fields, given.weight)
+    return FirstLayer(fields, search, engine.activities, mass, norm, _truncation(settings, n_fields))
 
 
 def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
@@ -83,7 +87,7 @@ def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
     if n_components > n_distinct:
         raise ValueError(
             f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
-            "(distinct once normalised): pass fewer, or n_components='auto'"
+            "(distinct once normalised): pass fewer, or n_components='auto', or more rows (a larger first batch)"
         )
     return int(n_components)
 

@@ -36,9 +36,12 @@ class GivenRows(NamedTuple):
     present: Array | None
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any) -> Self:
-        """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
-        X = check_rows(estimator, X, reset=True)
+    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, *, reset: bool = True) -> Self:
+        """Check what was given to the `fit` of an estimator, and leave out what has no weight.
+
+        Without `reset` the rows have to be like those that it knows.
+        """
+        X = check_rows(estimator, X, reset=reset)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
