@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.layers.input import row_hashes
+
 Array = npt.NDArray[Any]
 
 _LABELS_LAST = np.log(8)
@@ -30,6 +32,8 @@ class Kept(NamedTuple):
     ----------
     x : (N, D) array
         As the layers want them.
+    hashes : (N,) array of uint64
+        Equal rows have equal ones.
     label : (N,) array of int32
         Class numbers, -1 for unlabelled.
     number : (N,) array
@@ -41,6 +45,7 @@ class Kept(NamedTuple):
     """
 
     x: Array
+    hashes: Array
     label: Array
     number: Array
     log_weight: Array
@@ -80,8 +85,8 @@ class KeptRows:
         self.clock += 0.0 if half_life is None else total * float(np.log(2)) / half_life
         log_weight = np.full(n, self.clock) + (0.0 if weight is None else np.log(weight.astype(np.float64)))
         priority = log_weight - np.log1p(-self.rng.random(n))
-        number = self.n_seen + np.arange(n)
-        self.parts.append(Kept(x, label, number, log_weight, priority, np.full(n, self.clock)))
+        number, born = self.n_seen + np.arange(n), np.full(n, self.clock)
+        self.parts.append(Kept(x, row_hashes(x, 0, 1), label, number, log_weight, priority, born))
         self.n_seen += n
         if sum(part.label.size for part in self.parts[1:]) * _WAITING > most:
             kept, self.threshold = self._chosen(most)
@@ -101,13 +106,28 @@ class KeptRows:
 
     def _chosen(self, most: int) -> tuple[Kept, float]:
         """Return the rows to keep, and log tau."""
-        rows = Kept(*map(np.concatenate, zip(*self.parts, strict=True)))
+        rows = _joined(Kept(*map(np.concatenate, zip(*self.parts, strict=True))))
         labelled = rows.label >= 0
         room = max(most // 2, most - int(np.sum(~labelled)))
         stays = _best(rows, labelled & _newest_labels(rows), room)
         stays |= _best(rows, ~labelled, most - int(stays.sum()))
         gone = rows.priority[~stays & ~labelled]
         return rows.take(stays), max(self.threshold, float(gone.max(initial=-np.inf)))
+
+
+def _joined(rows: Kept) -> Kept:
+    """Make one of equal rows with labels, which count together: it has the newest of their labels."""
+    labelled = np.flatnonzero(rows.label >= 0)[::-1]
+    _, newest, which = np.unique(rows.hashes[labelled], return_index=True, return_inverse=True)
+    if newest.size == labelled.size:
+        return rows
+    total = np.full(newest.size, -np.inf)
+    np.logaddexp.at(total, which, rows.log_weight[labelled])
+    log_weight = rows.log_weight.copy()
+    log_weight[labelled[newest]] = total
+    stays = rows.label < 0
+    stays[labelled[newest]] = True
+    return rows._replace(log_weight=log_weight).take(stays)
 
 
 def _best(rows: Kept, among: Array, most: int) -> Array:

@@ -37,8 +37,9 @@ _RENEWAL = 4
 """Rows per field after which all fields, the lists and the cells are made anew."""
 _FAINT = 1e-3
 """What is left of the old statistics when they are scaled for good."""
-_UNUSED, _WORST = 0.25, 0.04
-"""A field of less mass than this, in rows, begins anew with a row that is explained worse than most: this share is."""
+_UNUSED, _WORST = 0.1, 0.04
+"""A field with less than this share of the mean mass begins anew with a row that is explained worse than most: this
+share of the last ones is."""
 
 
 class Learned(NamedTuple):
@@ -109,7 +110,7 @@ class Stepwise:
     weight_seen: float
     recent: Recent
     _scale: float = 1.0
-    _since: int = 0
+    _since: float = 0.0
     _unused: Array = field(default_factory=lambda: np.empty(0, np.intp))
     _badly: float = -np.inf
 
@@ -137,7 +138,6 @@ class Stepwise:
         changed = np.union1d(activities.ids[activities.s > 0], self._seed(rows, w, quality))
         self._renew(changed, n_threads)
         self.recent.add(activities.ids, quality)
-        self._since += len(rows)
         if self._since >= _RENEWAL * len(self.fields):
             self._renew_all(n_threads)
         energy = float(np.average(quality, weights=weight)) - float(np.log(len(self.fields))) - self.norm
@@ -150,6 +150,7 @@ class Stepwise:
         if half_life is not None:
             kept = min(kept, 2.0 ** (-total / half_life))
         self.weight_seen += total
+        self._since += total
         self._scale *= kept
         if self._scale < _FAINT:
             self._rescale()
@@ -172,12 +173,12 @@ class Stepwise:
 
     def _renew_all(self, n_threads: int) -> None:
         """The M-step of all fields, which fade also where no row has come; then lists and cells."""
-        self._since = 0
+        self._since = 0.0
         self._rescale()
         statistics = self.statistics
         self.above = statistics.sums.sum(axis=0) / statistics.mass.sum()
         self._renew(np.arange(len(self.fields)), n_threads)
-        self._unused = np.flatnonzero(statistics.mass < _UNUSED)
+        self._unused = np.flatnonzero(statistics.mass < _UNUSED * statistics.mass.mean())
         ids, quality = self.recent.ids[: self.recent.n], self.recent.quality[: self.recent.n]
         self._badly = float(np.quantile(quality, _WORST))
         if isinstance(self.search, NeighbourSearch):
