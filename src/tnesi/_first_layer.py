@@ -44,17 +44,20 @@ class FirstLayer:
     ----------
     activities : Activities
         Of the training rows.
+    mass : (C,) array
+        Rows that each field has explained, in parts.
     """
 
     fields: Fields
     search: Search
     activities: Activities
+    mass: Array
     norm: float
     truncation: int
 
 
 def learn_first_layer(
-    settings: Any, given: GivenRows, top: TopLayer | None, monitor: Monitor, seed: int | None
+    settings: Any, given: GivenRows, top: TopLayer | None, monitor: Monitor, seed: int | None = None
 ) -> FirstLayer:
     """Learn from checked rows; `settings` is the mixture, `top` a second layer that learns along.
 
@@ -87,7 +90,8 @@ def learn_first_layer(
         fields.take_logarithms()
         if isinstance(search, NeighbourSearch):
             search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
-    return FirstLayer(fields, search, activities, norm, _truncation(settings, n_fields))
+    mass = activities.mass(n_fields, given.weight)
+    return FirstLayer(fields, search, activities, mass, norm, _truncation(settings, n_fields))
 
 
 def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
@@ -97,7 +101,7 @@ def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
     if n_components > n_distinct:
         raise ValueError(
             f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
-            "(distinct once normalised): pass fewer, or n_components='auto'"
+            "(distinct once normalised): pass fewer, or n_components='auto', or more rows (a larger first batch)"
         )
     return int(n_components)
 

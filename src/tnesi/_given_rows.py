@@ -44,14 +44,25 @@ class GivenRows(NamedTuple):
     cluster: Cluster | None = None
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None = None) -> Self:
-        """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
+    def of(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        sample_weight: Any,
+        cluster: Cluster | None = None,
+        *,
+        reset: bool = True,
+    ) -> Self:
+        """Check what was given to the `fit` of an estimator, and leave out what has no weight.
+
+        Without `reset` the rows have to be like those that it knows.
+        """
         X = unwrapped(X)
         if cluster is not None and type(X).__module__.startswith("dask.array"):
             return cls._on_cluster(estimator, X, sample_weight, cluster)
         if is_out_of_core(X):
-            return cls._out_of_core(estimator, X, sample_weight, cluster)
-        X = check_rows(estimator, X, reset=True)
+            return cls._out_of_core(estimator, X, sample_weight, cluster, reset=reset)
+        X = check_rows(estimator, X, reset=reset)
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
@@ -59,17 +70,19 @@ class GivenRows(NamedTuple):
         return cls(ArrayStore(X), sums, weight, present, cluster)
 
     @classmethod
-    def _out_of_core(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None) -> Self:
+    def _out_of_core(
+        cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None, *, reset: bool
+    ) -> Self:
         weight = check_weights(sample_weight, X)
         if weight is not None and not (weight > 0).all():
             raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
         mapped = mapped_file(X)
         if mapped is None:
-            blocks = checked_blocks(estimator, X, reset=True)
+            blocks = checked_blocks(estimator, X, reset=reset)
             return cls(*spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows), weight, None, cluster)
 
         def check(x: Array, start: int) -> None:
-            check_block(estimator, x, start, reset=start == 0)
+            check_block(estimator, x, start, reset=reset and start == 0)
 
         return cls(*check_file(mapped, check, estimator.zero_rows), weight, None, cluster)
 

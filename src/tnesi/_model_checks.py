@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tnesi._mixture_parameters import LARGEST_NORM
 from tnesi._model_header import MIXTURE_ARRAYS, Header, array_name
-from tnesi.mixture import LARGEST_NORM
 
 Array = npt.NDArray[Any]
 

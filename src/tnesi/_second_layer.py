@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tnesi._mixture_parameters import MOST
 from tnesi._parameters import check_choice, check_integer, check_real
 from tnesi._training_rows import present_labels
 from tnesi.engine.threads import resolve_threads
@@ -22,7 +23,6 @@ from tnesi.labelling.naming import confidence
 from tnesi.labelling.suggest import Known, Suggestion, suggest
 from tnesi.layers.classes import Classes
 from tnesi.layers.labels import encode_labels, with_marker
-from tnesi.mixture import MOST
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +38,8 @@ _FROM_LABELS = (
     "unknown_share_",
 )
 """What a classifier has when there are labels."""
+FROM_STREAM = (*_FROM_LABELS, "kept_rows_", "activities_", "_label", "_weight", "_unknown")
+"""What a classifier that learns from a stream finds out when it is asked."""
 
 
 class SecondLayer(BaseEstimator):
@@ -45,6 +47,7 @@ class SecondLayer(BaseEstimator):
 
     _labeller: Labeller | None = None
     _present: Array | None = None
+    _stream: Any = None
 
     def fit_labels(self, y: Any) -> Self:
         """Learn the second layer anew for other labels of the same rows, on the stored activities.
@@ -64,6 +67,8 @@ class SecondLayer(BaseEstimator):
         self._check_parameters()
         if self.recurrent:
             raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
+        if self._stream is not None:
+            raise ValueError("the rows of a stream are not all kept: pass those with labels to partial_fit instead")
         self._stored_labels("fit_labels learns from")
         label, classes = encode_labels(y, self.unlabelled)
         if self._present is not None and label.size == self._present.size:
@@ -129,6 +134,8 @@ class SecondLayer(BaseEstimator):
         with single_threaded_blas():
             found = suggest(self._known_labeller(), known, n)
         number = np.arange(label.size) if self._present is None else np.flatnonzero(self._present)
+        if self._stream is not None:
+            number = self.kept_rows_
         return [suggestion._replace(row=int(number[suggestion.row])) for suggestion in found]
 
     def _learn_labels(self, top: TopLayer, classes: Array) -> str | None:
@@ -187,10 +194,18 @@ class SecondLayer(BaseEstimator):
             self.__dict__.pop(name, None)
         self.classes_, self._label = classes, label
 
+    def _n_unnamed(self) -> int:
+        """Return how many of `classes_` stand for unknown ones."""
+        return int(vars(self).get("_unknown", False))
+
     def __getattr__(self, name: str) -> Any:
+        if name in FROM_STREAM and self._stream is not None and "_label" not in vars(self):
+            self._learn_kept()
+            return getattr(self, name)
         if name in _FROM_LABELS and vars(self).get("_label") is not None:
+            call = "fit_labels with these labels" if self._stream is None else "partial_fit with these rows"
             raise NotFittedError(
-                "there are no labels yet: label rows that suggest() names, then call fit_labels with these labels"
+                f"there are no labels of two classes yet: label rows that suggest() names, then call {call}"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -15,15 +15,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi._blocks import checked_blocks
-from tnesi._parameters import unchanged_on_failure
+from tnesi._mixture_parameters import DEFAULT_TRUNCATION, MOST
+from tnesi._parameters import check_integer, unchanged_on_failure
 from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
+from tnesi._stream_labels import check_labelled_stream, learn_labelled_batch, learn_second_layer
+from tnesi._streaming import whole_batch
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
 from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.cluster import cluster_for
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import Matrix, ZeroRows
-from tnesi.mixture import DEFAULT_TRUNCATION, PoissonMixture
+from tnesi.mixture import PoissonMixture
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +40,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     Parameters
     ----------
     n_components, truncation, norm, solver, search, max_iter, tol, shrinkage, batch_size, learning_rate,
-    zero_rows :
+    zero_rows, half_life :
         Of the first layer: see :class:`PoissonMixture`. `batch_size` is that of the second layer too.
     n_mixtures : int, default=1
         With more than one, the first layer is a committee of so many mixtures that differ in their random starts: fewer
@@ -66,6 +69,9 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     unlabelled : object, default=-1
         The marker of rows without a label in `y`. It may be a string, a number, None or NaN; missing values (None,
         NaN, NA) are unlabelled in any case.
+    keep_rows : int or "auto", default="auto"
+        Of `partial_fit`: how many rows are kept to learn the second layer from, labelled ones first. "auto" is six for
+        each field, at least 10,000; with fewer, few labels go less far.
     random_state : int, RandomState instance or None, default=None
         Decides the start and the order of the rows.
     n_threads : int or None, default=None
@@ -105,7 +111,12 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     transduction_ : ndarray of shape (n_samples,)
         Labels of the training rows, given or inferred. Rows of weight 0 are not among them.
     n_iter_ : int
-        Number of iterations of the first layer, the largest in a committee.
+        Number of iterations of the first layer, the largest in a committee, and of batches.
+    n_samples_seen_ : int
+        Number of rows learned from (not in model files).
+    kept_rows_ : ndarray
+        After `partial_fit`: which rows of the stream, counted from 0, are kept. `activities_`, `label_distributions_`,
+        `transduction_`, `unknown_share_` and `suggest` are about these.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -153,6 +164,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
+        half_life: float | None = None,
         n_mixtures: int = 1,
         label_method: Literal["auto", "hebbian", "cluster", "soft"] = "auto",
         unknown_classes: int = 0,
@@ -162,6 +174,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         label_learning_rate: float = 20.0,
         label_max_iter: int = 100,
         unlabelled: Any = -1,
+        keep_rows: int | Literal["auto"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -182,6 +195,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
+        self.half_life = half_life
         self.n_mixtures = n_mixtures
         self.label_method = label_method
         self.unknown_classes = unknown_classes
@@ -191,6 +205,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.label_learning_rate = label_learning_rate
         self.label_max_iter = label_max_iter
         self.unlabelled = unlabelled
+        self.keep_rows = keep_rows
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -229,6 +244,56 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from more rows, some of which may have labels.
+
+        The fields learn as :meth:`PoissonMixture.partial_fit` says. The second layer is learned when it is asked for
+        (by `predict` and the like), as `fit` would, on `keep_rows` rows with the fields as they are then: those with
+        labels and a random sample of the others, recent ones first if there is a `half_life`. Where all rows have
+        labels, all of them count and not only those kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Non-negative data.
+        y : array-like of shape (n_samples,), default=None
+            Labels; rows without one have the marker `unlabelled`. None: no row has one. Labels may come late: pass
+            rows again when their labels are known.
+        classes : array-like, default=None
+            Classes that there will be. It need not be given, and others may follow: a class that appears for the first
+            time is added. One without labels is never predicted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        self : SimpletronClassifier
+
+        Notes
+        -----
+        `half_life` lets labels fade only when newer ones of the same class follow. After `fit`, whose rows are not
+        kept, they are remembered as their fields draw them. With recurrence or the Hebbian solver there is no
+        `partial_fit`. Ctrl-C waits for the end of the batch; in the first one, it leaves the classifier as it was.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from tnesi import SimpletronClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = SimpletronClassifier(n_components=150, random_state=0).partial_fit(X[:600])
+        >>> clf = clf.partial_fit(X[600:700], y[600:700]).partial_fit(X[700:1500])
+        >>> bool(clf.score(X[1500:], y[1500:]) > 0.8)
+        True
+        """
+        self._check_parameters()
+        check_labelled_stream(self)
+        with whole_batch(self, first=not hasattr(self, "mixtures_")):
+            learn_labelled_batch(self, X, y, classes, sample_weight)
+        return self
+
+    def _learn_kept(self) -> None:
+        learn_second_layer(self)
+
     def _learn(self, rows: TrainingRows) -> str | None:
         """Learn both layers; return what to warn of."""
         random = check_random_state(self.random_state)
@@ -241,6 +306,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
         self._weight, self._present = rows.given.weight, rows.given.present
         self._recurrent, self._labeller = self.recurrent, None
+        self._stream, self.n_samples_seen_ = None, rows.given.n_rows
+        self.__dict__.pop("kept_rows_", None)
         if not rows.classes.size:
             self._keep_none(rows.label, rows.classes)
             return committee.trouble
@@ -275,6 +342,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         return activate(self.mixtures_, X, prior, self)
 
     def _check_parameters(self) -> None:
+        if self.keep_rows != "auto":
+            check_integer("keep_rows", self.keep_rows, 2, ", or 'auto'", most=MOST)
         check_second_layer(self)
         check_committee(self)
 

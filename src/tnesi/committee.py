@@ -36,6 +36,7 @@ _PARAMETERS = (
     "batch_size",
     "learning_rate",
     "zero_rows",
+    "half_life",
     "n_threads",
     "verbose",
     "callback",
@@ -112,7 +113,7 @@ def learn_committee(settings: Any, seeds: Sequence[int], rows: TrainingRows, top
         if interrupted:
             break
     trouble = troubles[0] if len(seeds) == 1 else _trouble(mixtures, troubles, len(seeds), interrupted=interrupted)
-    return Committee(mixtures, _side_by_side(activities), trouble)
+    return Committee(mixtures, side_by_side(activities), trouble)
 
 
 def _learn(
@@ -127,7 +128,7 @@ def _learn(
 
 def activate(mixtures: Sequence[PoissonMixture], X: Matrix, prior: Prior | None, settings: Any) -> sparse.csr_array:
     """Return the activities of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
-    return _side_by_side([m._activate(X, prior, settings)[1].to_csr(m.n_components_) for m in mixtures])
+    return side_by_side([m._activate(X, prior, settings)[1].to_csr(m.n_components_) for m in mixtures])
 
 
 def mean_lower_bound(mixtures: Sequence[PoissonMixture]) -> float:
@@ -135,7 +136,8 @@ def mean_lower_bound(mixtures: Sequence[PoissonMixture]) -> float:
     return float(np.mean([mixture.lower_bound_ for mixture in mixtures]))
 
 
-def _side_by_side(activities: Sequence[sparse.csr_array]) -> sparse.csr_array:
+def side_by_side(activities: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """Return the activities of all mixtures; rows sum to 1."""
     if len(activities) == 1:
         return activities[0]
     joined: sparse.csr_array = sparse.hstack(activities, format="csr")

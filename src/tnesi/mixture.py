@@ -20,11 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from tnesi._blocks import checked_blocks
 from tnesi._first_layer import learn_first_layer
 from tnesi._given_rows import GivenRows
-from tnesi._parameters import check_choice, check_integer, check_real, unchanged_on_failure
+from tnesi._mixture_parameters import DEFAULT_TRUNCATION, check_mixture
+from tnesi._parameters import check_integer, unchanged_on_failure
+from tnesi._streaming import FOR_PREDICTION, check_stream, learn_batch, settle, whole_batch
 from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.cluster import cluster_for
 from tnesi.engine.em import FreeEnergy, log_sum_of_joints
 from tnesi.engine.monitor import Listener, Monitor, Record, print_record
+from tnesi.engine.stepwise import Stepwise
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
@@ -34,12 +37,6 @@ from tnesi.layers.input import Matrix, Rows, ZeroRows, normalise
 from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
-
-DEFAULT_TRUNCATION = 15
-LARGEST_NORM = 1e12
-LARGEST_SHRINKAGE = 1e6
-MOST_THREADS = 1024
-MOST = 2**31 - 1
 
 
 class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -77,6 +74,10 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         The rate is this times C / N (Hebbian solver only).
     zero_rows : {"error", "uniform"}, default="error"
         What to do with rows that are all zero: refuse them, or treat them as evenly spread.
+    half_life : float or None, default=None
+        Of `partial_fit`: a row counts half when so many others (their weights, if they have any) have come after it.
+        In the long run the fields then know 1.44 half-lives of rows, and follow a stream that changes. None is never to
+        forget.
     random_state : int, RandomState instance or None, default=None
         Decides the start and, for the Hebbian solver, the order of the rows.
     n_threads : int or None, default=None
@@ -105,11 +106,16 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     n_components_, truncation_ : int
         C and C', as given or chosen. `truncation_` is C for the non-truncated mixture.
     history_ : list of dict
-        A record per iteration: free energy, share of rows with a new best field, search used, seconds.
+        A record per iteration: free energy, share of rows with a new best field, search used, seconds. `partial_fit`
+        adds a record per batch, with the number of its `rows`, and keeps the last 1,000: the free energy is that of
+        the batch before it was learned from, so it says how well new rows are explained (of the first batch: after).
     lower_bound_ : float
-        Free energy of the training rows, nats per row: a lower bound of their log-likelihood.
+        Free energy of the training rows, nats per row: a lower bound of their log-likelihood. After `partial_fit`, that
+        of the last record.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations, and of batches.
+    n_samples_seen_ : int
+        Number of rows learned from (not in model files).
     converged_ : bool
         Whether `tol` was reached before `max_iter`.
     n_features_in_ : int
@@ -153,6 +159,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "error",
+        half_life: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -173,6 +180,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
+        self.half_life = half_life
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -181,6 +189,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.scheduler = scheduler
         self.checkpoint = checkpoint
         self.resume = resume
+
+    _stream: Stepwise | None = None
+    _mass: Array | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the fields.
@@ -212,6 +223,50 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from more rows, each of which has to be seen once only: stepwise EM.
+
+        The first batch decides what `fit` would decide: the number of fields ("auto": a sixth of its rows), the norm,
+        the start. It should be like what will follow, and as large as can be had. The others may be of any size. After
+        `fit`, learning goes on from its fields; `fit` always begins anew. `max_iter`, `tol`, `engine` and `checkpoint`
+        have no say here, nor has the answer of `callback`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Non-negative data.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        self : PoissonMixture
+
+        Notes
+        -----
+        Ctrl-C waits for the end of the batch; in the first one, it leaves the mixture as it was. A model file holds
+        what predicts, and not what learning goes on from: keep a pickle for that.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from tnesi import PoissonMixture
+        >>> X, _ = load_digits(return_X_y=True)
+        >>> mixture = PoissonMixture(n_components=100, random_state=0)
+        >>> for start in range(0, len(X), 600):
+        ...     _ = mixture.partial_fit(X[start : start + 600])
+        >>> mixture.n_samples_seen_
+        1797
+        """
+        self._check_parameters()
+        check_stream(self)
+        first = not hasattr(self, "n_components_")
+        with whole_batch(self, first=first):
+            learn_batch(self, GivenRows.of(self, X, sample_weight, reset=first))
+        return self
+
     def _learn(
         self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None, seed: int | None = None
     ) -> tuple[Activities, Monitor]:
@@ -220,6 +275,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         learned = learn_first_layer(self, given, top, monitor, seed)
         self.n_components_, self.truncation_, self.norm_ = len(learned.fields), learned.truncation, learned.norm
         self._search, self._fields, self.weights_ = learned.search, learned.fields, learned.fields.w
+        self._stream, self._mass, self.n_samples_seen_ = None, learned.mass, given.n_rows
         self.history_ = monitor.history
         self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
         self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
@@ -302,35 +358,13 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         return both
 
     def _check_parameters(self) -> None:
-        if self.n_components != "auto":
-            check_integer("n_components", self.n_components, 1, ", or 'auto'", most=MOST)
-        if self.truncation is not None:
-            check_integer("truncation", self.truncation, 1, ", or None for the non-truncated mixture", most=MOST)
-            too_many = self.n_components != "auto" and self.truncation > self.n_components
-            if too_many and self.truncation != DEFAULT_TRUNCATION:
-                raise ValueError(
-                    f"truncation={self.truncation} is more than the {self.n_components} fields: pass at most "
-                    "n_components, or None for the non-truncated mixture"
-                )
-        if self.norm != "auto":
-            check_real("norm", self.norm, 0, LARGEST_NORM, open_low=True)
-        if self.n_threads is not None:
-            check_integer("n_threads", self.n_threads, 1, ", or None for all processors", most=MOST_THREADS)
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}: pass a function, or None")
-        check_choice("engine", self.engine, ("local", "dask"))
-        if self.engine == "dask" and self.solver == "hebbian":
-            raise ValueError("solver='hebbian' goes through the rows one by one: pass engine='local', or solver='em'")
-        if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True: pass the folder that has the state as checkpoint")
-        check_choice("solver", self.solver, ("em", "hebbian"))
-        check_choice("search", self.search, ("neighbours", "exact"))
-        check_choice("zero_rows", self.zero_rows, ("error", "uniform"))
-        check_integer("max_iter", self.max_iter, 1, most=MOST)
-        check_real("tol", self.tol, 0)
-        check_real("shrinkage", self.shrinkage, 0, LARGEST_SHRINKAGE)
-        check_integer("batch_size", self.batch_size, 1, most=MOST)
-        check_real("learning_rate", self.learning_rate, 0, open_low=True)
+        check_mixture(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FOR_PREDICTION and self._stream is not None:
+            settle(self)
+            return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def _n_features_out(self) -> int:

@@ -70,7 +70,13 @@ _Kind = TypeVar("_Kind", PoissonMixture, SimpletronClassifier)
 
 _NOT_STORED = {"callback", "engine", "scheduler", "checkpoint", "resume"}
 """Parameters that have to do with where and how a model learns, not with what."""
-_LATER_PARAMETERS: dict[str, Any] = {"n_mixtures": 1, "label_method": "hebbian", "unknown_classes": 0}
+_LATER_PARAMETERS: dict[str, Any] = {
+    "n_mixtures": 1,
+    "label_method": "hebbian",
+    "unknown_classes": 0,
+    "half_life": None,
+    "keep_rows": "auto",
+}
 """Parameters that format 1 began without, and what was done before. A file lacks them where it still is, so that an
 earlier tnesi can read it."""
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"

@@ -32,8 +32,12 @@ def _later() -> Iterator[None]:
         before(*came[0])
 
 
+def completed() -> AbstractContextManager[None]:
+    """Return a context in which Ctrl-C is put off; only the main thread ever hears it."""
+    return _later() if threading.current_thread() is threading.main_thread() else nullcontext()
+
+
 def complete_iterations(n: int) -> Iterator[AbstractContextManager[None]]:
-    """Yield a context for each of `n` iterations, in which Ctrl-C is put off; only the main thread ever hears it."""
-    main = threading.current_thread() is threading.main_thread()
+    """Yield such a context for each of `n` iterations."""
     for _ in range(n):
-        yield _later() if main else nullcontext()
+        yield completed()

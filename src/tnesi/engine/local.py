@@ -120,6 +120,11 @@ class LocalEngine:
 _SAMPLE_ROWS, _SAMPLE_PER_FIELD = 2**16, 8
 
 
+def sample_rows(n_fields: int) -> int:
+    """Return how many rows are enough to know each field's neighbours."""
+    return max(_SAMPLE_ROWS, _SAMPLE_PER_FIELD * n_fields)
+
+
 def sample_step(n_rows: int, n_fields: int) -> int:
     """Return at what distance rows are taken from which lists of neighbours are made.
 
@@ -128,4 +133,4 @@ def sample_step(n_rows: int, n_fields: int) -> int:
     >>> sample_step(60_000, 10_000), sample_step(5_000_000, 10_000)
     (1, 62)
     """
-    return max(1, n_rows // max(_SAMPLE_ROWS, _SAMPLE_PER_FIELD * n_fields))
+    return max(1, n_rows // sample_rows(n_fields))

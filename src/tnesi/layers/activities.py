@@ -70,6 +70,12 @@ class Activities:
         """Overwrite the activities of some points."""
         self.ids[place], self.s[place], self.log_sum[place] = other.ids, other.s, other.log_sum
 
+    def mass(self, n_fields: int, weight: Array | None) -> Array:
+        """Return sum_n s_nc of each field, with the points' weights if they have any."""
+        s = self.s if weight is None else self.s * weight[:, None]
+        real = self.ids >= 0
+        return np.bincount(self.ids[real], s[real], n_fields)
+
     def to_csr(self, n_fields: int) -> sparse.csr_array:
         """Return the activities as a sparse N x C array."""
         real = self.s > 0

@@ -45,10 +45,12 @@ def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
     return np.asarray(empty | (y == unlabelled), dtype=bool)
 
 
-def encode_labels(y: Any, unlabelled: Any, *, none_is_fine: bool = False) -> tuple[Array, Array]:
+def encode_labels(
+    y: Any, unlabelled: Any, *, none_is_fine: bool = False, one_is_fine: bool = False
+) -> tuple[Array, Array]:
     """Return labels as class numbers (int32, -1 for unlabelled) and the sorted classes.
 
-    There have to be labels of two classes at least, or none at all where that is fine.
+    There have to be labels of two classes at least, or of one or none at all where that is fine.
 
     Examples
     --------
@@ -75,7 +77,7 @@ def encode_labels(y: Any, unlabelled: Any, *, none_is_fine: bool = False) -> tup
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(given)
     classes, codes = np.unique(given, return_inverse=True)
-    if classes.size < 2:
+    if classes.size < 2 and not one_is_fine:
         raise ValueError(
             f"all labels are of one class ({classes.tolist()[0]!r}): a classifier needs at least two classes; "
             f"check that unlabelled={unlabelled!r} is the marker used in y"
@@ -83,6 +85,25 @@ def encode_labels(y: Any, unlabelled: Any, *, none_is_fine: bool = False) -> tup
     out = np.full(y.shape, -1, np.int32)
     out[labelled] = codes
     return out, classes
+
+
+def merge_classes(known: Array | None, more: Array | None) -> Array:
+    """Return the classes of both, sorted.
+
+    Examples
+    --------
+    >>> merge_classes(np.array([3, 5]), np.array([4, 5])).tolist()
+    [3, 4, 5]
+    """
+    some = [classes for classes in (known, more) if classes is not None and classes.size]
+    if not some:
+        return np.empty(0, np.int64)
+    if len({classes.dtype.kind == "U" for classes in some}) > 1:
+        raise ValueError(
+            f"labels such as {some[1].tolist()[0]!r} are not of the kind of those before ({some[0].tolist()[0]!r}): "
+            "pass all of them as strings, or all as numbers"
+        )
+    return np.unique(np.concatenate(some))
 
 
 def with_marker(classes: Array, unlabelled: Any) -> Array:

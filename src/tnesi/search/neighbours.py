@@ -187,9 +187,13 @@ class NeighbourSearch:
 
     def settle(self, fields: Fields, sample: Activities, constant: Array) -> None:
         """Keep what new points will need, at the end of learning; `constant` has sum_d log y_d! of the sample."""
+        self.renew(fields, sample.ids, sample.log_sum - constant)
+
+    def renew(self, fields: Fields, ids: Array, quality: Array) -> None:
+        """Do so for fields that go on learning: from the fields of some points, and how well these are explained."""
         if len(fields) > ALL_BELOW:
-            self.remember(sample.ids, len(fields))
-            self.doubtful_below = float(np.quantile(sample.log_sum - constant, _DOUBTFUL_SHARE))
+            self.remember(ids, len(fields))
+            self.doubtful_below = float(np.quantile(quality, _DOUBTFUL_SHARE))
         self.make_cells(fields)
 
     def make_cells(self, fields: Fields) -> None:
