@@ -202,7 +202,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             Non-negative data. uint8 and float32 are used as they are; other types become float32. Sparse data, which
             become CSR of float32, are never made dense. What does not fit into memory is read in blocks: a mapped
             array, a Zarr, HDF5 or Dask array, or anything that `tnesi.data.open_data` reads (its ``rows``). All but
-            mapped arrays of uint8 or float32 in C order are copied to a temporary file once.
+            mapped arrays of uint8 or float32 in C order are copied to a temporary file once. With ``engine="dask"`` a
+            Dask array stays on the cluster.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -27,6 +27,13 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "-o", "{}/missing/m.tnesi"), "there is no folder"),
         (("fit", "digits", "--fields", "many", "-o", "{}/m.tnesi"), "--fields many"),
         (("fit", "digits", "--norm", "x", "-o", "{}/m.tnesi"), "--norm x"),
+        (("fit", "digits", "--engine", "dusk", "-o", "{}/m.tnesi"), "--engine 'dusk': pass one of 'local', 'dask'"),
+        (("fit", "digits", "--engine", "dask", "--solver", "hebbian", "-o", "{}/m.tnesi"), "pass --engine local"),
+        (
+            ("fit", "digits", "--engine", "dask", "--scheduler", "wrong:x", "-o", "{}/m.tnesi"),
+            "no Dask scheduler answers",
+        ),
+        (("fit", "digits", "--scheduler", "tcp://there:8786", "-o", "{}/m.tnesi"), "give --engine dask too"),
         (("fit", "digits", "--norm", "10", "-o", "{}/m.tnesi"), "norm=10 must be larger"),
         (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "distinct rows"),
         (("fit", "digits", "--solver", "adam", "-o", "{}/m.tnesi"), "solver='adam'"),

@@ -36,6 +36,18 @@ def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], t
     assert told["fields"] == 100
 
 
+def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "-o")
+    local = run_json(*words, tmp_path / "local.tnesi")
+    with LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0") as cluster:
+        far = run_json(*words, tmp_path / "far.tnesi", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+    assert (far["test"], far["free_energy"]) == (local["test"], local["free_energy"])
+    one, other = (load(tmp_path / f"{name}.tnesi") for name in ("local", "far"))
+    np.testing.assert_array_equal(one.mixture_.weights_, other.mixture_.weights_)
+
+
 def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
     words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "--mixtures", 3, "-o", place)

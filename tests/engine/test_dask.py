@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -401,6 +402,40 @@ def test_a_cluster_of_its_own(counts: Any) -> None:
     before = multiprocessing.active_children()
     assert_same(mixture().fit(counts), mixture(engine="dask", n_threads=1).fit(counts))
     assert multiprocessing.active_children() == before
+
+
+CTRL_C = """
+import multiprocessing, os, signal, warnings
+import numpy as np
+from tnesi import PoissonMixture
+
+def stop(record):
+    if record["iteration"] == 2:
+        os.killpg(0, signal.SIGINT)  # as a terminal does: the workers hear it too
+
+X = np.random.default_rng(0).integers(1, 30, (500, 12))
+with warnings.catch_warnings(record=True) as caught:
+    mixture = PoissonMixture(20, tol=0, random_state=0, engine="dask", n_threads=1, callback=stop).fit(X)
+print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
+"""
+
+
+def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
+    )
+    assert ended.stdout.startswith("2 learning was interrupted"), ended.stderr
+    assert ended.stdout.endswith("(2 complete) []\n")
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_script_without_a_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CTRL_C)
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
+    )
+    assert "needs its calls under `if __name__ == '__main__':`" in ended.stderr
 
 
 def test_without_the_library(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:

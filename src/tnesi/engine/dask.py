@@ -166,7 +166,9 @@ class DaskEngine:
         self._last, self._activities = this, None
         taught = self._insist(lambda: self._attempt(this))
         if taught is not None:
-            self._statistics = Statistics(taught.sums, taught.mass, self._units())
+            if self._statistics is None:
+                self._statistics = Statistics.zeros(len(fields), self.n_features, self._units())
+            self._statistics.sums[:], self._statistics.mass[:] = taught.sums, taught.mass
         told = [this.told[number] for number in range(len(self._blocks))]
         self._ids = np.concatenate([one.ids for one in told])
         if task is not tasks.look:

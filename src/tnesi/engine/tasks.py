@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from socket import gethostname
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,22 @@ _NONE = np.iinfo(np.uint16).max
 
 
 class Parcel:
-    """What travels between processes: it knows its size, and its arrays arrive as the kernels want them."""
+    """What travels between processes: it knows its size, and its arrays arrive as the kernels want them.
+
+    Attributes
+    ----------
+    unaligned : tuple of str
+        Arrays that no kernel sees before they are copied anyway.
+    """
+
+    unaligned: ClassVar[tuple[str, ...]] = ()
 
     def __sizeof__(self) -> int:
         return 256 + _n_bytes(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            object.__setattr__(self, name, _aligned(value))
+            object.__setattr__(self, name, value if name in self.unaligned else _aligned(value))
 
 
 def _n_bytes(value: Any) -> int:
@@ -203,6 +211,7 @@ def tell(found: Found, *, constant: bool) -> Told:
 class Taught(Parcel):
     """Statistics on their way to the client."""
 
+    unaligned = ("sums", "mass")
     sums: Array
     mass: Array
 

@@ -99,7 +99,8 @@ class Statistics:
 
     @classmethod
     def zeros(cls, n_fields: int, n_features: int, units: Units) -> Statistics:
-        return cls(np.zeros((n_fields, n_features)), np.zeros(n_fields), units)
+        sums = np.full((n_fields, n_features), 0.0)  # large pages, unlike zeros: they are all written to anyway
+        return cls(sums, np.zeros(n_fields), units)
 
     def clear(self) -> None:
         self.sums[:], self.mass[:] = 0, 0
