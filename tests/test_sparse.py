@@ -83,7 +83,7 @@ def test_mixtures(digits: Any, parameters: dict[str, Any]) -> None:
     assert a.norm_ == b.norm_
     # in neighbourhoods a near tie that goes another way shows a few points other fields
     near = parameters == {"n_components": 700}
-    assert np.isclose(a.weights_, b.weights_, rtol=2e-3).mean() > (0.995 if near else 0.9999)
+    assert np.isclose(a.weights_, b.weights_, rtol=2e-3).mean() > (0.995 if near else 0.999)
     assert np.mean(a.predict(X) == b.predict(thin)) > 0.999
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(thin), atol=0.1 if near else 0.01)
     assert abs(a.transform(X) - b.transform(thin)).sum() < 0.01 * len(X)
