@@ -68,12 +68,15 @@ def learn_first_layer(
     first = int(random.randint(2**31))
     seed = first if seed is None else seed
     engine = given.engine(settings, n_threads)
+    place = monitor.place
+    n_more = place["mixtures"] - place["mixture"] if place else 0
+    at_least = 1 if settings.n_components == "auto" else min(settings.n_components, given.n_rows)
+    check_fields_fit(at_least, engine.n_features, n_more)
     with single_threaded_blas():
         survey = engine.survey(seed)
         distinct = draw_distinct(survey.hashes, given.weight)
         n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), distinct.size)
-        place = monitor.place
-        check_fields_fit(n_fields, engine.n_features, place["mixtures"] - place["mixture"] if place else 0)
+        check_fields_fit(n_fields, engine.n_features, n_more)
         norm = _choose_norm(settings, engine, survey, distinct, n_fields)
         engine.normalise(norm)
         search = new_search(settings, n_fields, n_threads)

@@ -91,12 +91,10 @@ class Part:
         """Return all rows, which are in memory."""
         return Rows(self.store.read(slice(None)), self._scale, self.norm)
 
-    def surveys(self, seed: int) -> list[Survey]:
-        """Look at all rows once; return what was seen of each grain."""
-        return [
-            Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
-            for place, x in parts(self.store, self.grain)
-        ]
+    def surveys(self, seed: int) -> Iterator[Survey]:
+        """Look at all rows once; yield what was seen of each grain."""
+        for place, x in parts(self.store, self.grain):
+            yield Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
 
     def find(self, fields: Fields, search: Search, prior: Prior | None, truncation: int) -> None:
         """Find the fields of rows of which nothing is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +50,13 @@ class Survey:
         return cls(hashes, count, share, float(w.sum(dtype=np.float64)))
 
     @classmethod
-    def joined(cls, grains: Sequence[Survey]) -> Survey:
+    def joined(cls, grains: Iterable[Survey]) -> Survey:
         """Return the survey of consecutive grains."""
-        count, share, total = (sum(getattr(one, name) for one in grains) for name in ("count", "share", "total"))
-        return cls(np.concatenate([one.hashes for one in grains]), np.asarray(count), np.asarray(share), float(total))
+        hashes, count, share, total = [], np.zeros(1), np.zeros(1), 0.0
+        for one in grains:
+            hashes.append(one.hashes)
+            count, share, total = count + one.count, share + one.share, total + one.total
+        return cls(np.concatenate(hashes), count, share, total)
 
     def mean_above(self, norm: float) -> Array:
         """Return the mean of the rows normalised to `norm`, less the 1 that normalisation adds."""

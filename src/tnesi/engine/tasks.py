@@ -159,7 +159,7 @@ def load(block: Block, *, keep: bool) -> Block:
 
 def survey(block: Block, seed: int) -> list[Survey]:
     """Look at the rows once."""
-    return block.part().surveys(seed)
+    return list(block.part().surveys(seed))
 
 
 def take(block: Block, index: Array) -> Any:

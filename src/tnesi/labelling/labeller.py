@@ -103,7 +103,7 @@ class Labeller:
         """
         total = n_classes + (n_unknown > 0)
         place = self._named(label, n_classes, n_unknown)
-        passes = SETTLE_AGAIN if np.count_nonzero(label >= 0) > _FIRM_FROM * n_classes else REFINE
+        passes = SETTLE_AGAIN if np.count_nonzero(label >= 0) >= _FIRM_FROM * n_classes else REFINE
         return refine(place, self.activities, label, self.weight, total, self.seed, self.n_threads, passes=passes)
 
     def _named(self, label: Array, n_classes: int, n_unknown: int = 0) -> Array:
