@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
 import memory
+import partial_fit
 import speed
 import streaming
 from report import Row, print_table
@@ -34,6 +35,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "labels": speed.labels,
     "predict": speed.predict,
     "memory": memory.memory,
+    "partial_fit": partial_fit.partial_fit,
     "streaming": streaming.streaming,
     "accuracy": accuracy.accuracy,
     "calibration": accuracy.calibration,
