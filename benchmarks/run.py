@@ -22,6 +22,7 @@ import cost_model
 import dask_engine
 import memory
 import out_of_core
+import partial_fit
 import sparse
 import speed
 import streaming
@@ -39,6 +40,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "labels": speed.labels,
     "predict": speed.predict,
     "memory": memory.memory,
+    "partial_fit": partial_fit.partial_fit,
     "streaming": streaming.streaming,
     "out-of-core": out_of_core.out_of_core,
     "cost-model": cost_model.cost_model,

@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 import tnesi
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import Data, few_labels
+from tnesi.model_file import ModelFileError
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +255,7 @@ def test_classes_grow(shuffled: tuple[Any, Any, Any, Any]) -> None:
         clf.partial_fit(X[:5], y[:5])
 
 
-def test_classes_that_are_announced(shuffled: tuple[Any, Any, Any, Any]) -> None:
+def test_classes_that_are_announced(shuffled: tuple[Any, Any, Any, Any], tmp_path: Path) -> None:
     X, y, X_test, _ = shuffled
     clf = classifier().partial_fit(X[:600], np.where(y[:600] == 3, 3, -1), classes=np.arange(12))
     assert clf.predict_proba(X_test).shape == (400, 12)
@@ -265,6 +266,11 @@ def test_classes_that_are_announced(shuffled: tuple[Any, Any, Any, Any]) -> None
     np.testing.assert_array_equal(t[:, 10:], 0)
     np.testing.assert_allclose(t.sum(axis=1), 1)
     assert clf.class_weights_.shape[0] == clf.label_confidence_.size == 12
+    tnesi.save(clf, tmp_path / "announced.tnesi", training=False)
+    loaded: Any = tnesi.load(tmp_path / "announced.tnesi")
+    np.testing.assert_array_equal(loaded.predict_proba(X_test), t)
+    with pytest.raises(ModelFileError, match="training=False"):
+        tnesi.save(clf, tmp_path / "announced.tnesi")
 
 
 def test_unknown_classes(shuffled: tuple[Any, Any, Any, Any]) -> None:
@@ -377,9 +383,9 @@ def test_ctrl_c_waits_for_the_batch() -> None:
 @pytest.mark.slow
 def test_one_pass_over_mnist(mnist: Data) -> None:
     y = few_labels(mnist.y, 10, np.random.default_rng(0))
-    clf = SimpletronClassifier(10_000, norm=912, random_state=0)
+    clf = SimpletronClassifier(10_000, norm=900, random_state=0)
     for rows in batches(60_000, 2000, 20_000):
         clf.partial_fit(mnist.X[rows], y[rows])
     assert mnist.test is not None
-    assert clf.mixture_.score(mnist.test.X) > -839.0
-    assert 1 - clf.score(mnist.test.X, mnist.test.y) < 0.05
+    assert clf.mixture_.score(mnist.test.X) > -835.64 - 0.1  # that of fit
+    assert 1 - clf.score(mnist.test.X, mnist.test.y) < 0.045  # 0.034 by fit

@@ -108,7 +108,10 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
         _require(_all_in(arrays["activity_fields"], 0, n_fields), "activity_fields name fields")
         _require(bool(((values >= 0) & (values <= 1 + _ROUNDING)).all()), "activities are in [0, 1]")
         _require(_all_in(labels, -1, n_classes), "labels name classes")
-        _require(np.unique(labels[labels >= 0]).size == n_classes, "labels of all classes occur")
+        _require(
+            np.unique(labels[labels >= 0]).size == n_classes,
+            "labels of all classes occur (training=False saves without)",
+        )
         present = arrays.get("present")
         _require(present is None or present.sum() == labels.size, "the rows that are present have labels")
     if "row_weights" in arrays:

@@ -203,10 +203,10 @@ class SecondLayer(BaseEstimator):
             self._learn_kept()
             return getattr(self, name)
         if name in _FROM_LABELS and vars(self).get("_label") is not None:
-            call = "fit_labels with these labels" if self._stream is None else "partial_fit with these rows"
-            raise NotFittedError(
-                f"there are no labels of two classes yet: label rows that suggest() names, then call {call}"
-            )
+            what, call = "labels", "fit_labels with these labels"
+            if self._stream is not None:
+                what, call = "labels of two classes", "partial_fit with these rows"
+            raise NotFittedError(f"there are no {what} yet: label rows that suggest() names, then call {call}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
