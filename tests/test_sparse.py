@@ -227,3 +227,18 @@ def test_a_source_of_sparse_rows_stays_sparse() -> None:
     found = PoissonMixture(10, random_state=0).fit(open_data(X).rows)
     np.testing.assert_array_equal(found.weights_, expected.weights_)
     np.testing.assert_array_equal(found.predict(open_data(X).rows), expected.predict(X))
+
+
+def test_streams(digits: Any) -> None:
+    """Batches may be sparse, dense, or now the one and now the other."""
+    X, y = digits
+    few = few_labels(y, 5, np.random.default_rng(0))
+    found = []
+    for kinds in ((np.asarray, np.asarray), (sparse.csr_array, sparse.csr_array), (np.asarray, sparse.csr_array)):
+        clf = SimpletronClassifier(100, norm=180, random_state=0, keep_rows=900)
+        for i, start in enumerate(range(0, len(X), 300)):
+            place = slice(start, start + 300)
+            clf.partial_fit(kinds[i % 2](X[place]), few[place])
+        found.append(clf)
+    for other in found[1:]:
+        assert np.mean(found[0].predict(X) == other.predict(sparse.csr_array(X))) > 0.97

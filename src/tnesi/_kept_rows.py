@@ -9,13 +9,15 @@ kept are, on average, those over all rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from tnesi.layers.input import row_hashes
+from tnesi.layers.input import Matrix, row_hashes
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +32,7 @@ class Kept(NamedTuple):
 
     Attributes
     ----------
-    x : (N, D) array
+    x : (N, D) array, or csr_array
         As the layers want them.
     hashes : (N,) array of uint64
         Equal rows have equal ones.
@@ -44,7 +46,7 @@ class Kept(NamedTuple):
         The clock when a row came.
     """
 
-    x: Array
+    x: Matrix
     hashes: Array
     label: Array
     number: Array
@@ -78,7 +80,7 @@ class KeptRows:
     threshold: float = -np.inf
     n_seen: int = 0
 
-    def add(self, x: Array, label: Array, weight: Array | None, half_life: float | None, most: int) -> None:
+    def add(self, x: Matrix, label: Array, weight: Array | None, half_life: float | None, most: int) -> None:
         """Add the rows of a batch; `most` is how many to keep of all."""
         n = label.size
         total = float(n if weight is None else weight.sum(dtype=np.float64))
@@ -106,13 +108,21 @@ class KeptRows:
 
     def _chosen(self, most: int) -> tuple[Kept, float]:
         """Return the rows to keep, and log tau."""
-        rows = _joined(Kept(*map(np.concatenate, zip(*self.parts, strict=True))))
+        x, *others = zip(*self.parts, strict=True)
+        rows = _joined(Kept(_stacked(x), *map(np.concatenate, others)))
         labelled = rows.label >= 0
         room = max(most // 2, most - int(np.sum(~labelled)))
         stays = _best(rows, labelled & _newest_labels(rows), room)
         stays |= _best(rows, ~labelled, most - int(stays.sum()))
         gone = rows.priority[~stays & ~labelled]
         return rows.take(stays), max(self.threshold, float(gone.max(initial=-np.inf)))
+
+
+def _stacked(blocks: Sequence[Matrix]) -> Matrix:
+    if not any(map(sparse.issparse, blocks)):
+        return np.concatenate(blocks)
+    rows: list[sparse.csr_array] = [sparse.csr_array(block.astype(np.float32)) for block in blocks]
+    return sparse.csr_array(sparse.vstack(rows))
 
 
 def _joined(rows: Kept) -> Kept:
