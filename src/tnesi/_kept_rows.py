@@ -55,7 +55,7 @@ class Kept(NamedTuple):
     born: Array
 
     def take(self, which: Array) -> Kept:
-        return Kept(*(array[which] for array in self))
+        return Kept(self.x[which], *(array[which] for array in self[1:]))
 
 
 @dataclass
@@ -119,8 +119,9 @@ class KeptRows:
 
 
 def _stacked(blocks: Sequence[Matrix]) -> Matrix:
-    if not any(map(sparse.issparse, blocks)):
-        return np.concatenate(blocks)
+    dense: list[Array] = [block for block in blocks if not sparse.issparse(block)]
+    if len(dense) == len(blocks):
+        return np.concatenate(dense)
     rows: list[sparse.csr_array] = [sparse.csr_array(block.astype(np.float32)) for block in blocks]
     return sparse.csr_array(sparse.vstack(rows))
 
