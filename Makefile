@@ -33,7 +33,7 @@ docs: setup  ## write the references of the command line and the API anew
 test: test-native test-python  ## run all tests
 
 test-python: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-native:  ## the kernels alone, with address and undefined-behaviour sanitizers
 	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \

@@ -43,7 +43,10 @@ def test_the_same_seeds_give_the_same_records(run: Callable[..., Any], tmp_path:
     assert _without_times(tmp_path / "a") == _without_times(tmp_path / "b")
 
 
-def test_labelling_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_labelling_methods(
+    run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # else the table's head is divided
     words = ("reproduce", "label-methods", "--quick", "-o", tmp_path)
     said = run(*words).stdout
     assert "auto minus best" in said

@@ -10,7 +10,8 @@ from tnesi.engine.threads import resolve_threads
 
 
 def test_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name in ("OMP_NUM_THREADS", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
     available = len(os.sched_getaffinity(0))
     assert resolve_threads(None) == available
     assert resolve_threads(7) == 7

@@ -108,8 +108,6 @@ def fit(
       tnesi fit counts.csv --label-column kind -o kinds.tnesi
 
       tnesi fit photos/ --test more-photos/ -o photos.tnesi
-
-      tnesi fit counts.npy --engine dask --scheduler tcp://cluster:8786 -o counts.tnesi
     """
     out = Output(as_json, quiet)
     began = time.perf_counter()

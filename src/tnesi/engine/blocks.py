@@ -223,7 +223,7 @@ def evenly(sizes: Sequence[int], homes: Sequence[str], slots: dict[str, int]) ->
     >>> evenly([3, 3, 2], ["", "", ""], {"a": 1, "b": 1})
     ['a', 'b', 'a']
     >>> evenly([3, 3, 2], ["a", "b", "a"], {"b": 1, "c": 1})
-    ['c', 'b', 'c']
+    ['c', 'b', 'b']
     """
     out = [home if home in slots else "" for home in homes]
     work = dict.fromkeys(slots, 0.0)

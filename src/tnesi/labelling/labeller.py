@@ -103,7 +103,8 @@ class Labeller:
         """
         total = n_classes + (n_unknown > 0)
         place = self._named(label, n_classes, n_unknown)
-        passes = SETTLE_AGAIN if np.count_nonzero(label >= 0) >= _FIRM_FROM * n_classes else REFINE
+        many = np.count_nonzero(label >= 0) >= _FIRM_FROM * n_classes
+        passes = SETTLE_AGAIN if many and not n_unknown else REFINE  # a class without labels would lose its rows
         return refine(place, self.activities, label, self.weight, total, self.seed, self.n_threads, passes=passes)
 
     def _named(self, label: Array, n_classes: int, n_unknown: int = 0) -> Array:
