@@ -51,7 +51,9 @@ def test_expected_accuracy_is_between_what_was_believed_and_what_was_seen(before
     assert alone.expected(np.zeros(3), before) == before
     many = LeftOut.of(np.arange(3000) % 3, 3, 0)
     right = (np.arange(3000) % 10 < 8).astype(float)
-    assert many.expected(right, before) == pytest.approx(0.8, abs=1e-3)
+    seen = right[many.part >= 0].mean()
+    assert seen == pytest.approx(0.8, abs=0.03)
+    assert many.expected(right, before) == pytest.approx(seen, abs=3e-3)
 
 
 def test_preference() -> None:
@@ -65,3 +67,12 @@ def test_preference() -> None:
     by_chance = np.where(np.arange(300) % 2, good, np.arange(300) >= 97).astype(float)  # 3 more, but very different
     assert by_chance.sum() > good.sum()
     assert not many.prefers(by_chance, 0.5, good.astype(float), 0.5)
+
+
+def test_of_many_labels_a_third_is_left_out_once() -> None:
+    label = np.arange(1000) % 4
+    test = LeftOut.of(label.astype(np.int32), 4, 0)
+    [(out, rest)] = test.rounds()
+    assert (np.bincount(label[out]) == 84).all()
+    assert (out != rest).all()
+    assert len(LeftOut.of(label[:796].astype(np.int32), 4, 0).rounds()) == 3

@@ -11,6 +11,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 _ROUNDS = 3
+_ENOUGH = 200
+"""Labels per class of which a third, left out once, tells enough."""
 _BEFORE = 10
 """What is expected of a method before a label has tested it counts like so many labels of each class."""
 _MANY = 50
@@ -28,7 +30,7 @@ class LeftOut:
     points, label : (L,) arrays
         The labelled points and their classes.
     part : (L,) array
-        In which round a label is left out; -1 is never: it is the only one of its class.
+        In which round a label is left out; -1 is never: it is the only one of its class, or others tell enough.
     """
 
     all: Array
@@ -48,6 +50,8 @@ class LeftOut:
         for k in np.flatnonzero(count > 1):
             mine = np.flatnonzero(given == k)
             part[mine] = rng.permutation(mine.size) % n_rounds
+        if given.size >= _ENOUGH * n_classes:
+            part[part > 0] = -1
         return cls(label, n_classes, points, given, part)
 
     def rounds(self) -> list[tuple[Array, Array]]:
