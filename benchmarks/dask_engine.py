@@ -76,7 +76,12 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
         contenders = [Contender("2 local threads", local, fields, search)]
         for n_workers in (2, 1):
             cluster = stack.enter_context(
-                LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+                LocalCluster(
+                    n_workers=n_workers,
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    preload=["tnesi.engine.worker_memory"],
+                )
             )
             client = stack.enter_context(Client(cluster, set_as_default=False))
             engine = Cluster(client).engine(rows, sums, None, THREADS)

@@ -195,7 +195,7 @@ def _own_cluster(n_workers: int) -> Iterator[Client]:
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any port
-            preload=["tnesi.engine.worker_setup"],
+            preload=["tnesi.engine.worker_setup", "tnesi.engine.worker_memory"],
         )
     except RuntimeError as error:
         raise ClusterError(f"the workers on this machine did not start ({error}); {guard}") from error

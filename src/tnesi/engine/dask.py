@@ -40,6 +40,9 @@ T = TypeVar("T")
 _TRIES = 12
 """Times that a pass is gone on with after something was lost."""
 
+_LAST = 2
+"""Sums that the client adds up by itself."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -165,10 +168,13 @@ class DaskEngine:
         this = Pass(name, task, parameters, None if task is tasks.find else self._ids, learns)
         self._last, self._activities = this, None
         taught = self._insist(lambda: self._attempt(this))
-        if taught is not None:
+        if taught:
             if self._statistics is None:
                 self._statistics = Statistics.zeros(len(fields), self.n_features, self._units())
-            self._statistics.sums[:], self._statistics.mass[:] = taught.sums, taught.mass
+            self._statistics.clear()
+            for part in taught:
+                self._statistics.sums += part.sums
+                self._statistics.mass += part.mass
         told = [this.told[number] for number in range(len(self._blocks))]
         self._ids = np.concatenate([one.ids for one in told])
         if task is not tasks.look:
@@ -209,8 +215,8 @@ class DaskEngine:
                 future.release()
                 self._futures.discard(future)
 
-    def _attempt(self, this: Pass) -> Taught | None:
-        """Do what has not been done yet of a pass; return what the rows teach."""
+    def _attempt(self, this: Pass) -> list[Taught]:
+        """Do what has not been done yet of a pass; return what the rows teach, in a few parts."""
         blocks = self._blocks
         for number in blocks.ready():
             self._state.pop(number, None)
@@ -226,13 +232,13 @@ class DaskEngine:
             for number, future in this.found.items()
             if number not in this.told
         }
-        total = self._sum(this) if this.learns else None
-        for future, told in results(blocks.cluster, telling):
-            this.told[telling[future]] = told
-        if total is None:
-            return None
-        [(_, taught)] = results(blocks.cluster, [total])
-        assert isinstance(taught, Taught)
+        parts = self._sum(this) if this.learns else []
+        taught = []
+        for future, result in results(blocks.cluster, [*telling, *parts]):
+            if future in telling:
+                this.told[telling[future]] = result
+            else:
+                taught.append(result)
         return taught
 
     def _before(self, this: Pass, number: int) -> list[Future]:
@@ -245,8 +251,11 @@ class DaskEngine:
             self._state[number] = self._scatter("restored", known, self._blocks.homes[number])
         return [self._state[number]]
 
-    def _sum(self, this: Pass) -> Future:
-        """Add up what all blocks teach: those of a slot in one task, then those of a worker, then in a tree."""
+    def _sum(self, this: Pass) -> list[Future]:
+        """Add up what all blocks teach: those of a slot in one task, then those of a worker, then in a tree.
+
+        The client adds up the last few, which come to it one after the other while workers are still at work.
+        """
         blocks, n_fields, of_workers = self._blocks, len(this.parameters.log_w), []
         for home, groups in blocks.groups():
             taught = [
@@ -262,14 +271,14 @@ class DaskEngine:
                 )
                 for group in groups
             ]
-            of_workers.append(self._tree(taught))
-        return self._tree(of_workers)
+            of_workers += self._tree(taught, 1)
+        return self._tree(of_workers, _LAST)
 
-    def _tree(self, taught: list[Future]) -> Future:
-        while len(taught) > 1:
+    def _tree(self, taught: list[Future], most: int) -> list[Future]:
+        while len(taught) > most:
             pairs = [self._submit("add", tasks.add, *taught[i : i + 2]) for i in range(0, len(taught) - 1, 2)]
             taught = pairs + taught[len(taught) - len(taught) % 2 :]
-        return taught[0]
+        return taught
 
     def _gathered(self) -> Activities:
         assert self._last is not None
