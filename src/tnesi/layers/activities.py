@@ -13,6 +13,7 @@ from scipy import sparse
 Array = npt.NDArray[Any]
 
 _MOST_BYTES = 2**31
+_CHUNK = 2**16
 
 
 def _mapped(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -72,9 +73,13 @@ class Activities:
 
     def mass(self, n_fields: int, weight: Array | None) -> Array:
         """Return sum_n s_nc of each field, with the points' weights if they have any."""
-        s = self.s if weight is None else self.s * weight[:, None]
-        real = self.ids >= 0
-        return np.bincount(self.ids[real], s[real], n_fields)
+        total = np.zeros(n_fields)
+        for start in range(0, len(self), _CHUNK):  # NumPy makes copies, which should be small
+            own = self.at(slice(start, start + _CHUNK))
+            s = own.s if weight is None else own.s * weight[start : start + _CHUNK, None]
+            real = own.ids >= 0
+            total += np.bincount(own.ids[real], s[real], n_fields)
+        return total
 
     def to_csr(self, n_fields: int) -> sparse.csr_array:
         """Return the activities as a sparse N x C array."""
