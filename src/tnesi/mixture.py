@@ -185,8 +185,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Non-negative data. uint8 and float32 are used as they are; other types become float32. With ``engine="dask"``
-            a dask array stays on the cluster.
+            Non-negative data. uint8 and float32 are used as they are; other types become float32. A dask array stays
+            on the cluster with ``engine="dask"``.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
