@@ -94,9 +94,9 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
         print(f"{contender.name}: {'  '.join(f'{each:.2f}' for each in contender.turns)} s", flush=True)
         if not np.array_equal(contender.fields.w, here.fields.w):
             raise AssertionError(f"{contender.name} have learned other fields than {here.name}")
-    out, back = C * X.shape[1] * 4 / 1e6, (C * X.shape[1] * 8 + len(X) * TRUNCATION * 2) / 1e6
+    out, back = C * X.shape[1] * 4 / 1e6, (2 * C * X.shape[1] * 8 + len(X) * TRUNCATION * 2) / 1e6
     note = f"1 worker {one.best:.2f} s, 2 workers {two.best:.2f} s; {len(X):,} rows"
-    moved = f"local {here.best:.2f} s; {out:.0f} MB out to each worker, {back:.0f} MB back to the client"
+    moved = f"local {here.best:.2f} s; {out:.0f} MB out to each worker, {back:.0f} MB back to the client from both"
     return [
         Row("Dask iteration: 2 workers of 1 thread against 1", one.best / two.best, "x", 1.7, True, note),
         Row("Dask iteration: 2 workers of 1 thread / 2 local threads", two.best / here.best, "x", 1.25, note=moved),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -75,18 +76,22 @@ def _raise_trouble(future: Future) -> None:
     raise error
 
 
-def scattered(cluster: Cluster, value: Any, key: str, home: str) -> Future:
-    """Send something to a worker."""
+def scattered(cluster: Cluster, value: Any, key: str, homes: Sequence[str]) -> list[Future]:
+    """Send something to some workers at the same time; each gets one of its own."""
+    client = cluster.client
+
+    async def send(direct: bool) -> list[Future]:
+        given: dict[str, Any] = {"direct": direct, "hash": False, "timeout": _SCATTER_SECONDS, "asynchronous": True}
+        keys = {f"{key}-{number}": home for number, home in enumerate(homes)}
+        sent = [client.scatter({name: value}, workers=[home], **given) for name, home in keys.items()]
+        return [future for one in await asyncio.gather(*sent) for future in one.values()]
+
     for direct in (True, False):  # the client may not be able to reach the workers by itself
         try:
-            sent = cluster.client.scatter(
-                {key: value}, workers=[home], direct=direct, hash=False, timeout=_SCATTER_SECONDS
-            )
+            return list(client.sync(send, direct))
         except (OSError, KeyError) as error:
             trouble = error
-        else:
-            return sent[key]
-    raise LostError(f"{home} cannot be reached") from trouble
+    raise LostError(f"{' or '.join(homes)} cannot be reached") from trouble
 
 
 class Blocks:
@@ -178,9 +183,9 @@ class Blocks:
         sums, weight = self.sums[place], None if self.weight is None else self.weight[place]
         if not isinstance(self.store, FileStore):
             inner = ArrayStore(self.store.read(place))
-            return scattered(self.cluster, Block(inner, sums, weight, self.grain), key, home)
+            return scattered(self.cluster, Block(inner, sums, weight, self.grain), key, [home])[0]
         in_file = Block(self.store.between(place), sums, weight, self.grain)
-        described = scattered(self.cluster, in_file, key.replace("rows", "file"), home)
+        [described] = scattered(self.cluster, in_file, key.replace("rows", "file"), [home])
         return self.cluster.client.submit(
             tasks.load, described, keep=self._keeps, key=key, workers=[home], allow_other_workers=True
         )

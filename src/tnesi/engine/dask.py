@@ -40,6 +40,8 @@ T = TypeVar("T")
 _TRIES = 12
 """Times that a pass is gone on with after something was lost."""
 
+_FIRST = 4
+"""Workers that get the parameters from the client; the others get them from these."""
 _LAST = 2
 """Sums that the client adds up by itself."""
 
@@ -56,6 +58,8 @@ class Pass:
         The fields of the pass before.
     found : dict of Future
         Of each block, as far as it has been made.
+    ids : (N, C') array or None
+        The fields of this pass, as far as they are known.
     """
 
     name: str
@@ -64,7 +68,8 @@ class Pass:
     before: Array | None
     learns: bool
     found: dict[int, Future] = field(default_factory=dict)
-    told: dict[int, Told] = field(default_factory=dict)
+    told: dict[int, Summary] = field(default_factory=dict)
+    ids: Array | None = None
 
 
 class DaskEngine:
@@ -171,16 +176,12 @@ class DaskEngine:
         if taught:
             if self._statistics is None:
                 self._statistics = Statistics.zeros(len(fields), self.n_features, self._units())
-            self._statistics.clear()
-            for part in taught:
+            self._statistics.sums[:], self._statistics.mass[:] = taught[0].sums, taught[0].mass
+            for part in taught[1:]:
                 self._statistics.sums += part.sums
                 self._statistics.mass += part.mass
         told = [this.told[number] for number in range(len(self._blocks))]
-        self._ids = np.concatenate([one.ids for one in told])
-        if task is not tasks.look:
-            np.concatenate([one.constant for one in told if one.constant is not None], out=self._constant)
-        self._state = this.found
-        this.told = {}
+        self._ids, self._state = this.ids, this.found
         return Summary(np.concatenate([one.energy for one in told]), sum(one.changed for one in told))
 
     def _insist(self, action: Callable[[], T]) -> T:
@@ -222,10 +223,13 @@ class DaskEngine:
             self._state.pop(number, None)
         missing = [number for number in range(len(blocks)) if number not in this.found]
         if missing:
-            parameters = self._scatter("parameters", this.parameters, blocks.homes[missing[0]])
+            homes = sorted({blocks.homes[number] for number in missing})
+            parameters = self._scatter("parameters", this.parameters, homes[:_FIRST])
             for number in missing:
-                given = [parameters, blocks.rows[number], *self._before(this, number)]
-                this.found[number] = self._submit(this.name, this.task, *given, home=blocks.homes[number])
+                home = blocks.homes[number]
+                given = [blocks.rows[number], *self._before(this, number)]
+                sent = parameters[homes.index(home) % _FIRST]
+                this.found[number] = self._submit(this.name, this.task, sent, *given, home=home)
         first = this.task is not tasks.look
         telling = {
             self._submit("tell", tasks.tell, future, constant=first, priority=1): number
@@ -236,10 +240,20 @@ class DaskEngine:
         taught = []
         for future, result in results(blocks.cluster, [*telling, *parts]):
             if future in telling:
-                this.told[telling[future]] = result
+                self._hear(this, telling[future], result)
             else:
                 taught.append(result)
         return taught
+
+    def _hear(self, this: Pass, number: int, told: Told) -> None:
+        """Keep what is to be known of a block."""
+        place = self._blocks.places[number]
+        if this.ids is None:
+            this.ids = np.empty((self.n_rows, told.ids.shape[1]), told.ids.dtype)
+        this.ids[place] = told.ids
+        if told.constant is not None:
+            self._constant[place] = told.constant
+        this.told[number] = Summary(told.energy, told.changed)
 
     def _before(self, this: Pass, number: int) -> list[Future]:
         """Return what was found in a block by the pass before; if it was lost, the client knows it."""
@@ -248,7 +262,7 @@ class DaskEngine:
         if number not in self._state:
             place = self._blocks.places[number]
             known = Found(this.before[place], self._constant[place])
-            self._state[number] = self._scatter("restored", known, self._blocks.homes[number])
+            [self._state[number]] = self._scatter("restored", known, [self._blocks.homes[number]])
         return [self._state[number]]
 
     def _sum(self, this: Pass) -> list[Future]:
@@ -297,8 +311,8 @@ class DaskEngine:
         self._n_tasks += 1
         return f"tnesi-{name}-{self._iteration}-{self._name}-{self._n_tasks}"
 
-    def _scatter(self, name: str, value: Any, home: str) -> Future:
-        return self._noted(scattered(self._blocks.cluster, value, self._key(name), home))
+    def _scatter(self, name: str, value: Any, homes: list[str]) -> list[Future]:
+        return [self._noted(future) for future in scattered(self._blocks.cluster, value, self._key(name), homes)]
 
     def _noted(self, future: Future) -> Future:
         self._futures.add(future)
