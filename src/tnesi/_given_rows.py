@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from tnesi._blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
@@ -63,6 +64,8 @@ class GivenRows(NamedTuple):
         if is_out_of_core(X):
             return cls._out_of_core(estimator, X, sample_weight, cluster, reset=reset)
         X = check_rows(estimator, X, reset=reset)
+        if cluster is not None and issparse(X):
+            raise ValueError("sparse rows are learned from in one process: pass engine='local'")
         weight = check_weights(sample_weight, X)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)

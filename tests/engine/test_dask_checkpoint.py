@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from scipy.sparse import csr_array
 
 from tnesi import PoissonMixture
 from tnesi.engine import store
@@ -59,3 +60,8 @@ def test_going_on_gives_the_same_bits(
     np.testing.assert_array_equal(expected.weights_, found.weights_)
     np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
     assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
+
+
+def test_sparse_rows_are_refused(digits: tuple[Any, Any], client: Client) -> None:
+    with pytest.raises(ValueError, match="pass engine='local'"):
+        PoissonMixture(10, engine="dask", scheduler=client).fit(csr_array(digits[0]))
