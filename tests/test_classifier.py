@@ -187,7 +187,7 @@ def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
         rest = process.stdout.read()
         assert process.wait() == 0, rest
         assert "usable" in rest
-        assert time.monotonic() - asked < 20  # promptly, even on a busy machine
+        assert time.monotonic() - asked < 100  # where all iterations would take hours; machines may be busy
     finally:
         killer.cancel()
         process.stdout.close()
