@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi import kernels
 from tnesi.engine.store import ArrayStore, Store, even_grain, parts
 from tnesi.engine.survey import Survey
 from tnesi.layers.activities import Activities
@@ -101,14 +100,14 @@ class Part:
         self.activities = Activities.large(self.store.n_rows, truncation)
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
-            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
+            self.constant[place] = rows.log_factorials(self.n_threads)
             self.activities.put(place, search.find(fields, rows, _at(prior, place)))
 
     def find_constants(self) -> None:
         """Find what does not depend on the fields."""
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
-            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
+            self.constant[place] = rows.log_factorials(self.n_threads)
 
     def improve(
         self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None
@@ -129,10 +128,9 @@ class Part:
 
     def resume(self, activities: Activities, statistics: Statistics | None) -> None:
         """Learn from activities that were found before."""
-        self.activities, self.constant = activities, np.empty(self.store.n_rows)
-        for place, rows in self._grains():
-            kernels.log_factorials(rows.arrays, rows.scale, self.constant[place], self.n_threads)
-            self._learn(place, rows, statistics)
+        self.activities = activities
+        self.find_constants()
+        self.learn(statistics)
 
     def _learn(self, place: slice, rows: Rows, statistics: Statistics | None) -> float:
         """Add what the rows of a grain teach; return their part of the free energy."""

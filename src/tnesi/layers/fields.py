@@ -199,8 +199,7 @@ class Fields:
             activities.s,
             *(units or (0.0, 0.0)),
             self.w,
-            shrinkage.above if shrinkage else None,
-            shrinkage.rows if shrinkage else 0.0,
+            *_before_any(shrinkage),
             new.w,
             new.log_w,
             new.log_w_sum,
@@ -219,8 +218,7 @@ class Fields:
             statistics.sums,
             statistics.mass,
             self.w,
-            shrinkage.above if shrinkage else None,
-            shrinkage.rows if shrinkage else 0.0,
+            *_before_any(shrinkage),
             new.w,
             new.log_w,
             new.log_w_sum,
@@ -254,6 +252,11 @@ class Fields:
             self.w_sum,
             n_threads,
         )
+
+
+def _before_any(shrinkage: Shrinkage | None) -> tuple[Array | None, float]:
+    """Return what the kernels take for rows that every field has seen before any."""
+    return (shrinkage.above, shrinkage.rows) if shrinkage else (None, 0.0)
 
 
 def draw_distinct(hashes: Array, weight: Array | None) -> Array:
