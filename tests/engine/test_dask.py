@@ -267,7 +267,7 @@ def test_workers_that_join_get_blocks(counts: Any, monkeypatch: pytest.MonkeyPat
 
 
 def on_worker(client: Client, action: Callable[..., Any], n_workers: int | None = None) -> None:
-    client.run(action, workers=list(client.scheduler_info()["workers"])[:n_workers])
+    client.run(action, workers=list(client.nthreads())[:n_workers])
 
 
 def slow_down() -> None:
@@ -383,6 +383,13 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
         pytest.raises(ClusterError, match="has no workers: start some with `dask worker"),
     ):
         mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
+
+
+def test_workers_are_known_while_the_client_has_forgotten_them(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client has heard last, of its own accord, leaves them out."""
+    monkeypatch.setattr(threads, "scheduler_info", lambda **_: threads.sync(threads.scheduler.identity, n_workers=0))
+    assert threads.scheduler_info()["workers"] == {}
+    assert set(Cluster(threads).workers()) == set(threads.nthreads())
 
 
 def test_an_address(counts: Any, processes: Client) -> None:

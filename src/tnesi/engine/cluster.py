@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -76,14 +77,15 @@ class Cluster:
 
     def workers(self) -> dict[str, Worker]:
         """Return the workers there are by their addresses; wait for one if there is none."""
-        try:
-            self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
-        except TimeoutError:
-            address = self.client.scheduler.address
-            raise ClusterError(
-                f"the Dask scheduler at {address} has no workers: start some with `dask worker {address}`"
-            ) from None
-        found = self.client.scheduler_info(n_workers=-1)["workers"]
+        deadline = time.monotonic() + WORKER_SECONDS
+        # the client's own scheduler_info is overwritten now and then by an answer that leaves the workers out
+        while not (found := self.client.sync(self.client.scheduler.identity)["workers"]):
+            if time.monotonic() > deadline:
+                address = self.client.scheduler.address
+                raise ClusterError(
+                    f"the Dask scheduler at {address} has no workers: start some with `dask worker {address}`"
+                )
+            time.sleep(0.1)
         return {
             address: Worker(max(int(w["nthreads"]), 1), int(w["memory_limit"] or 0)) for address, w in found.items()
         }
