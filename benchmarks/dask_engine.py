@@ -1,6 +1,6 @@
 """Dask workers against each other and against threads: seconds of an iteration, in one run.
 
-The three take turns, three iterations at a time (one of which makes the lists of neighbours anew), so that what else
+They take turns, three iterations at a time (one of which makes the lists of neighbours anew), so that what else
 the machine has to do hits all of them; the best turn of each counts.
 """
 
@@ -10,6 +10,7 @@ import argparse
 import copy
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +74,10 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
     search = NeighbourSearch(TRUNCATION, THREADS)
     fields = search.arrange(start_around(1 + survey.mean_above(A), chosen))
     with ExitStack() as stack:
-        contenders = [Contender("2 local threads", local, fields, search)]
+        contenders = [
+            Contender("2 local threads", local, fields, search),
+            Contender("1 local thread", LocalEngine(Part(rows, sums, None, 1)), fields, replace(search, n_threads=1)),
+        ]
         for n_workers in (2, 1):
             cluster = stack.enter_context(
                 LocalCluster(
@@ -89,7 +93,7 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
         for _ in range(TURNS):
             for contender in contenders:
                 contender.take_turn()
-    here, two, one = contenders
+    here, alone, two, one = contenders
     for contender in contenders:
         print(f"{contender.name}: {'  '.join(f'{each:.2f}' for each in contender.turns)} s", flush=True)
         if not np.array_equal(contender.fields.w, here.fields.w):
@@ -98,6 +102,7 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
     note = f"1 worker {one.best:.2f} s, 2 workers {two.best:.2f} s; {len(X):,} rows"
     moved = f"local {here.best:.2f} s; {out:.0f} MB out to each worker, {back:.0f} MB back to the client from both"
     return [
+        Row("local iteration: 2 threads against 1", alone.best / here.best, "x", note=f"1 thread {alone.best:.2f} s"),
         Row("Dask iteration: 2 workers of 1 thread against 1", one.best / two.best, "x", 1.7, True, note),
         Row("Dask iteration: 2 workers of 1 thread / 2 local threads", two.best / here.best, "x", 1.25, note=moved),
     ]

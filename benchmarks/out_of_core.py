@@ -51,7 +51,7 @@ def out_of_core(options: argparse.Namespace) -> list[Row]:
         for _ in range(2):  # in turns, since the machine's speed changes
             in_memory.append(_fit(path, "memory", SOME, 6))
             in_file.append(_fit(path, "file", SOME, 6))
-        large = _fit(path, "file", many, 3)
+        large = _fit(path, "file", many, 8)
         few.append(_fit(path, "file", FEW, 9))
 
     def per_row(runs: list[dict[str, Any]], n_rows: int) -> float:
