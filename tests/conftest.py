@@ -52,6 +52,16 @@ def emnist_letters() -> Data:
 
 
 @pytest.fixture(scope="session")
+def counts() -> Any:
+    """Rows around 300 centres, none of them without any count."""
+    rng = np.random.default_rng(0)
+    centres = rng.gamma(0.3, 20.0, (300, 21))
+    found = rng.poisson(centres[rng.integers(0, 300, 2100)]).clip(0, 254).astype(np.uint8)
+    found[:, 0] += 1
+    return found
+
+
+@pytest.fixture(scope="session")
 def digits() -> tuple[Any, Any]:
     X, y = load_digits(return_X_y=True)
     return X.astype(np.uint8), y

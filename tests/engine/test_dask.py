@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,32 +41,6 @@ def small_grains() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_GRAIN", 256)
         yield
-
-
-@pytest.fixture(scope="module")
-def counts() -> Any:
-    rng = np.random.default_rng(0)
-    centres = rng.gamma(0.3, 20.0, (300, 21))
-    found = rng.poisson(centres[rng.integers(0, 300, 2100)]).clip(0, 255).astype(np.uint8)
-    found[:, 0] += 1
-    return found
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Client]:
-    """Two worker processes."""
-    with started(2) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def threads() -> Iterator[Client]:
-    """A worker of three threads in this process; tasks see the very objects that the client has."""
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address="127.0.0.1:0") as local,
-        Client(local, set_as_default=False) as client,
-    ):
-        yield client
 
 
 class started:  # noqa: N801
@@ -362,103 +335,6 @@ def test_workers_without_the_package(counts: Any, processes: Client) -> None:
             far.fit(counts)
     finally:
         on_worker(processes, show_package, 1)
-
-
-def test_workers_with_another_version() -> None:
-    with pytest.raises(ClusterError, match=r"worker tcp://a has tnesi 0\.0\.1: install tnesi \d"):
-        cluster.complaint("tcp://a", "0.0.1")
-
-
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "smoke://signals:1"])
-def test_a_wrong_address(counts: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    with pytest.raises(ClusterError, match=f"no Dask scheduler answers at '{address}': start one"):
-        mixture(engine="dask", scheduler=address).fit(counts)
-
-
-def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.1)
-    with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp") as local,
-        pytest.raises(ClusterError, match="has no workers: start some with `dask worker"),
-    ):
-        mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
-
-
-def test_workers_are_known_while_the_client_has_forgotten_them(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the client has heard last, of its own accord, leaves them out."""
-    monkeypatch.setattr(threads, "scheduler_info", lambda **_: threads.sync(threads.scheduler.identity, n_workers=0))
-    assert threads.scheduler_info()["workers"] == {}
-    assert set(Cluster(threads).workers()) == set(threads.nthreads())
-
-
-def test_an_address(counts: Any, processes: Client) -> None:
-    far = mixture(engine="dask", scheduler=processes.scheduler.address).fit(counts)
-    assert_same(mixture().fit(counts), far)
-    assert_nothing_left(processes)
-
-
-def test_the_client_in_use(counts: Any, processes: Client) -> None:
-    with processes.as_current():
-        assert_same(mixture().fit(counts), mixture(engine="dask").fit(counts))
-
-
-def test_a_cluster_of_its_own(counts: Any) -> None:
-    import multiprocessing
-
-    before = multiprocessing.active_children()
-    assert_same(mixture().fit(counts), mixture(engine="dask", n_threads=1).fit(counts))
-    assert multiprocessing.active_children() == before
-
-
-CTRL_C = """
-import multiprocessing, os, signal, warnings
-import numpy as np
-from tnesi import PoissonMixture
-
-def stop(record):
-    if record["iteration"] == 2:
-        os.killpg(0, signal.SIGINT)  # as a terminal does: the workers hear it too
-
-X = np.random.default_rng(0).integers(1, 30, (500, 12))
-with warnings.catch_warnings(record=True) as caught:
-    mixture = PoissonMixture(20, tol=0, random_state=0, engine="dask", n_threads=1, callback=stop).fit(X)
-print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
-"""
-
-
-def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
-    )
-    assert ended.stdout.startswith("2 learning was interrupted"), ended.stderr
-    assert ended.stdout.endswith("(2 complete) []\n")
-    assert "Traceback" not in ended.stderr
-
-
-def test_a_script_without_a_guard(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(CTRL_C)
-    ended = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
-    )
-    assert "needs its calls under `if __name__ == '__main__':`" in ended.stderr
-
-
-def test_without_the_library(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"pip install 'tnesi\[dask\]'"):
-        mixture(engine="dask").fit(counts)
-
-
-@pytest.mark.parametrize("parameters", [{"solver": "hebbian"}, {"truncation": None, "n_components": 600}])
-def test_what_only_one_process_can_do(counts: Any, threads: Client, parameters: Any) -> None:
-    with pytest.raises(ValueError, match="engine='local'"):
-        mixture(engine="dask", scheduler=threads, **parameters).fit(counts)
-    with pytest.raises(ValueError, match="engine='local'"):
-        SimpletronClassifier(recurrent=True, engine="dask", scheduler=threads).fit(counts, counts[:, 0])
-    with pytest.raises(ValueError, match="scheduler=3: pass a"):
-        mixture(engine="dask", scheduler=3).fit(counts)
 
 
 @pytest.mark.parametrize("search", [NeighbourSearch, ExactSearch])

@@ -45,7 +45,7 @@ def test_free_energy_plus_log_prior_never_falls(
     rows, fields = problem(seed, n, d, c)
     weight = data.draw(st.sampled_from([None, np.random.default_rng(seed).uniform(0.1, 5, n).astype(np.float32)]))
     search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(1)]))
-    shrinkage = Shrinkage.towards_mean(rows, weight, strength)
+    shrinkage = Shrinkage.towards(rows.moments(weight)[0] - 1, strength)
     assert shrinkage is not None
     monitor, log_prior = Monitor(tol=0), []
     run_em(

@@ -30,7 +30,7 @@ def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: in
     if isinstance(search, NeighbourSearch):
         fields = search.arrange(fields)
     engine = LocalEngine.of(rows, None, 1)
-    shrinkage = Shrinkage.towards_mean(rows, None, strength)
+    shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=iterations, shrinkage=shrinkage)
     if isinstance(search, NeighbourSearch):
         search.settle(fields, engine.sample(c), engine.sample_constant(c))

@@ -67,7 +67,7 @@ def test_moments_with_weights(rows: Rows) -> None:
 def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> None:
     fields = start_from_rows(rows, None, np.arange(6))
     activities = ExactSearch(3, 1).start(fields, rows)
-    shrinkage = Shrinkage.towards_mean(rows, None, strength)
+    shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     plain, mass = fields.m_step(rows, None, activities, 1)
     shrunk, same_mass = fields.m_step(rows, None, activities, 1, shrinkage=shrinkage)
     np.testing.assert_array_equal(mass, same_mass)
@@ -81,4 +81,4 @@ def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> N
 
 
 def test_no_shrinkage_is_none(rows: Rows) -> None:
-    assert Shrinkage.towards_mean(rows, None, 0) is None
+    assert Shrinkage.towards(rows.moments(None)[0] - 1, 0) is None

@@ -54,13 +54,8 @@ class Shrinkage:
     rows: float
 
     @classmethod
-    def towards_mean(cls, rows: Rows, weight: Array | None, strength: float) -> Shrinkage | None:
-        """Return the prior, or none for no strength."""
-        return cls.towards(rows.moments(weight)[0] - 1, strength) if strength > 0 else None
-
-    @classmethod
     def towards(cls, above: Array, strength: float) -> Shrinkage | None:
-        """The same for a mean that is known, less 1."""
+        """Return the prior of the mean of the rows, less 1, or none for no strength."""
         return cls(above.astype(np.float32), float(strength)) if strength > 0 else None
 
     def log_density(self, fields: Fields) -> float:
