@@ -45,9 +45,7 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
         mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
 
 
-def test_workers_that_the_client_has_forgotten(
-    threads: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the client has heard last, of its own accord, leaves them out."""
     monkeypatch.setattr(threads, "scheduler_info", lambda **_: threads.sync(threads.scheduler.identity, n_workers=0))
     assert threads.scheduler_info()["workers"] == {}
