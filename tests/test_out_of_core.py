@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from tnesi import PoissonMixture, SimpletronClassifier, _blocks
-from tnesi.data import few_labels, open_data
+from tnesi.data import BlockSource, few_labels, open_data
 from tnesi.engine import spool, store
 from tnesi.layers import activities
 
@@ -201,3 +201,28 @@ def test_many_activities_are_in_a_file(counts: Any, monkeypatch: pytest.MonkeyPa
     found = SimpletronClassifier(50, max_iter=3, tol=0, random_state=0).fit(counts, np.arange(len(counts)) % 3)
     assert isinstance(found.activities_, sparse.csr_array)
     np.testing.assert_array_equal(found.predict_proba(counts), expected.predict_proba(counts))
+
+
+def test_no_room_for_activities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activities, "_MOST_BYTES", 1000)
+
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with pytest.raises(OSError, match=r"has no room for them \(No space left on device\): set TMPDIR"):
+        activities.Activities.large(100, 5)
+
+
+def test_predictions_of_too_many_or_too_few_rows(counts: Any) -> None:
+    mixture = PoissonMixture(10, max_iter=2, tol=0, random_state=0).fit(counts)
+    for n_rows in (len(counts) - 1, len(counts) + 1):
+        with pytest.raises(ValueError, match="say how many there are"):
+            mixture.predict(BlockSource([counts], n_rows))
+
+
+@pytest.mark.parametrize("shape", [(-1,), (10, 10, -1)])
+def test_mapped_arrays_of_other_dimensions(tmp_path: Path, shape: Any) -> None:
+    X = mapped(np.ones((100, 10), np.uint8), tmp_path).reshape(shape)
+    with pytest.raises(ValueError, match=r"Expected 2D array|Found array with dim 3"):
+        PoissonMixture(2).fit(X)

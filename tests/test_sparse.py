@@ -242,3 +242,18 @@ def test_streams(digits: Any) -> None:
         found.append(clf)
     for other in found[1:]:
         assert np.mean(found[0].predict(X) == other.predict(sparse.csr_array(X))) > 0.97
+
+
+@pytest.mark.parametrize("indices", [[0, 1, 0, 1, 0, 2_000_000_000], [0, 1, 0, 1, 0, 3], [0, 1, 0, -1, 0, 1]])
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array])
+def test_indices_outside_of_the_matrix(indices: Any, form: Any) -> None:
+    X = form((np.ones(6, np.float32), np.array(indices), np.array([0, 2, 4, 6])), shape=(3, 3))
+    with pytest.raises(ValueError, match="the sparse matrix is damaged"):
+        PoissonMixture(1).fit(X)
+
+
+def test_row_pointers_that_fall() -> None:
+    X = sparse.csr_array((np.ones(6, np.float32), np.array([0, 1, 0, 1, 0, 1]), np.array([0, 2, 4, 6])), shape=(3, 3))
+    X.indptr[1] = 5
+    with pytest.raises(ValueError, match="the sparse matrix is damaged"):
+        PoissonMixture(1).fit(X)

@@ -25,7 +25,7 @@ def unwrapped(X: Any) -> Any:
 def is_out_of_core(X: Any) -> bool:
     """Whether data are to be read block by block instead of as a whole."""
     if isinstance(X, np.memmap):
-        return X.nbytes > IN_MEMORY
+        return X.ndim == 2 and X.nbytes > IN_MEMORY
     return _is_source(X) or (hasattr(X, "chunks") and len(getattr(X, "shape", ())) == 2)
 
 
@@ -63,7 +63,19 @@ def _blocks(X: Any) -> Iterator[Array]:
     n_rows, n_features = shape_of(X)
     size = grain_rows(n_features)
     if _is_source(X):
-        yield from X.blocks(size)
+        yield from _as_announced(X.blocks(size), n_rows)
         return
     for start in range(0, n_rows, size):
         yield np.array(X[start : start + size])
+
+
+def _as_announced(blocks: Iterator[Array], n_rows: int) -> Iterator[Array]:
+    """Yield blocks, which have so many rows together."""
+    found = 0
+    for block in blocks:
+        found += len(block)
+        if found > n_rows:
+            raise ValueError(f"there are more rows than the {n_rows} that were announced: say how many there are")
+        yield block
+    if found < n_rows:
+        raise ValueError(f"there are {found} rows, and {n_rows} were announced: say how many there are")

@@ -11,6 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
+class InUseError(BlockingIOError):
+    """Another process works in a folder."""
+
+
 @contextmanager
 def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
     """Give a temporary path to write to; it takes the place of `path` when the block ends without an error.
@@ -46,10 +50,13 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Create a folder if need be and let one process at a time work in it; others wait, or get BlockingIOError."""
+    """Create a folder if need be and let one process at a time work in it; others wait, or get InUseError."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    with (folder / ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise InUseError(error.errno, error.strerror, str(folder)) from error
         yield
 
 

@@ -15,6 +15,7 @@ from tnesi._memory import check_fields_fit
 from tnesi.engine.checkpoint import Checkpoint, digest
 from tnesi.engine.em import Engine, Search, run_em
 from tnesi.engine.hebbian import run_hebbian
+from tnesi.engine.interrupt import completed
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.norm import auto_norm
 from tnesi.engine.survey import Survey
@@ -89,10 +90,14 @@ def learn_first_layer(
         else:
             rng = np.random.default_rng(random.randint(2**31))
             fields = _learn_hebbian(settings, engine, n_fields, search, monitor, top, rng)
-        activities = engine.activities  # of the logarithms that the engine has used
-        fields.take_logarithms()
-        if isinstance(search, NeighbourSearch):
-            search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
+        try:
+            with completed():  # a fit that is done is not lost to Ctrl-C now
+                activities = engine.activities  # of the logarithms that the engine has used
+                fields.take_logarithms()
+                if isinstance(search, NeighbourSearch):
+                    search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
+        except KeyboardInterrupt:
+            monitor.interrupted = True
     mass = activities.mass(n_fields, given.weight)
     return FirstLayer(fields, search, activities, mass, norm, _truncation(settings, n_fields))
 
@@ -141,6 +146,7 @@ def _checkpoint(
     identity = {
         "data": digest(survey.hashes, given.sums, given.weight),
         "rows": given.n_rows,
+        "features": given.store.n_features,
         "n_components": n_fields,
         "norm": norm,
         "truncation": search.truncation,

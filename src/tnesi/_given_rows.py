@@ -53,20 +53,22 @@ class GivenRows(NamedTuple):
         cluster: Cluster | None = None,
         *,
         reset: bool = True,
+        batch: bool = False,
     ) -> Self:
         """Check what was given to the `fit` of an estimator, and leave out what has no weight.
 
-        Without `reset` the rows have to be like those that it knows.
+        Without `reset` the rows have to be like those that it knows. The weights of a `batch` stay as they are: they
+        mean the same in all batches.
         """
         X = unwrapped(X)
         if cluster is not None and type(X).__module__.startswith("dask.array"):
             return cls._on_cluster(estimator, X, sample_weight, cluster)
         if is_out_of_core(X):
-            return cls._out_of_core(estimator, X, sample_weight, cluster, reset=reset)
+            return cls._out_of_core(estimator, X, sample_weight, cluster, reset=reset, batch=batch)
         X = check_rows(estimator, X, reset=reset)
         if cluster is not None and issparse(X):
             raise ValueError("sparse rows are learned from in one process: pass engine='local'")
-        weight = check_weights(sample_weight, X)
+        weight = check_weights(sample_weight, X, rescale=not batch)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         X, sums = usable_rows(X, estimator.zero_rows, number)
@@ -74,9 +76,9 @@ class GivenRows(NamedTuple):
 
     @classmethod
     def _out_of_core(
-        cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None, *, reset: bool
+        cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster | None, *, reset: bool, batch: bool
     ) -> Self:
-        weight = check_weights(sample_weight, X)
+        weight = check_weights(sample_weight, X, rescale=not batch)
         if weight is not None and not (weight > 0).all():
             raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
         mapped = mapped_file(X)

@@ -80,16 +80,28 @@ class KeptRows:
     threshold: float = -np.inf
     n_seen: int = 0
 
-    def add(self, x: Matrix, label: Array, weight: Array | None, half_life: float | None, most: int) -> None:
-        """Add the rows of a batch; `most` is how many to keep of all."""
+    def add(
+        self,
+        x: Matrix,
+        label: Array,
+        weight: Array | None,
+        half_life: float | None,
+        most: int,
+        present: Array | None = None,
+    ) -> None:
+        """Add the rows of a batch; `most` is how many to keep of all.
+
+        `present` says which rows of the stream these are, where others have no weight.
+        """
         n = label.size
         total = float(n if weight is None else weight.sum(dtype=np.float64))
         self.clock += 0.0 if half_life is None else total * float(np.log(2)) / half_life
         log_weight = np.full(n, self.clock) + (0.0 if weight is None else np.log(weight.astype(np.float64)))
         priority = log_weight - np.log1p(-self.rng.random(n))
-        number, born = self.n_seen + np.arange(n), np.full(n, self.clock)
+        number = self.n_seen + (np.arange(n) if present is None else np.flatnonzero(present))
+        born = np.full(n, self.clock)
         self.parts.append(Kept(x, row_hashes(x, 0, 1), label, number, log_weight, priority, born))
-        self.n_seen += n
+        self.n_seen += n if present is None else present.size
         if sum(part.label.size for part in self.parts[1:]) * _WAITING > most:
             kept, self.threshold = self._chosen(most)
             self.parts = [kept]

@@ -44,6 +44,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
     """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form."""
     types = [np.float64, np.float32, np.uint8]
+    if sparse.issparse(X):
+        _check_indices(X)
     checked: Matrix = validate_data(estimator, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
     if sparse.issparse(checked):
         if checked.shape[1] > MOST_FEATURES:
@@ -55,6 +57,15 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
         name = type(estimator).__name__
         check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
     return checked
+
+
+def _check_indices(X: Any) -> None:
+    """Refuse a sparse matrix whose indices lead outside of it: SciPy believes them, and so would the kernels."""
+    if X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"the sparse matrix is damaged ({error}): build it anew from its entries") from error
 
 
 def canonical(X: Any) -> sparse.csr_array:
@@ -69,12 +80,15 @@ def canonical(X: Any) -> sparse.csr_array:
     return csr
 
 
-def check_weights(sample_weight: Any, X: Matrix) -> Array | None:
-    """Return the weights as float32, which count rows; if none of them reaches 1, the largest one becomes 1."""
+def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Array | None:
+    """Return the weights as float32, which count rows.
+
+    If none of them reaches 1, the largest one becomes 1, unless they are not all the weights there are.
+    """
     if sample_weight is None:
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if 0 < weight.max() < 1 or weight.max() > 1e6:
+    if rescale and (0 < weight.max() < 1 or weight.max() > 1e6):
         weight = weight / weight.max()
     return weight.astype(np.float32)
 

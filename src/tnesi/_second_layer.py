@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi._mixture_parameters import MOST
-from tnesi._parameters import check_choice, check_integer, check_real
+from tnesi._parameters import check_choice, check_integer, check_real, unchanged_on_failure
 from tnesi._training_rows import present_labels
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
@@ -77,7 +77,8 @@ class SecondLayer(BaseEstimator):
         if label.size != n:
             raise ValueError(f"y has {label.size} labels, but fit has learned from {n} rows: pass one for each")
         seed = int(check_random_state(self.random_state).randint(2**31))
-        trouble = self._learn_labels(new_top_layer(self, label, classes.size, self._weight, seed), classes)
+        with unchanged_on_failure(self):
+            trouble = self._learn_labels(new_top_layer(self, label, classes.size, self._weight, seed), classes)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
@@ -127,7 +128,7 @@ class SecondLayer(BaseEstimator):
         label = self._stored_labels("suggestions are made from")
         check_integer("n", n, 1)
         known = Known.nothing(label.size)
-        if self.classes_.size:
+        if "_classes" in vars(self):
             n_known = self.classes_.size - self._unknown
             t, classes = self.label_distributions_[:, :n_known], self.classes_[:n_known]
             known = Known(label, classes, t, self.label_confidence_, self.label_rivals_)
@@ -192,7 +193,7 @@ class SecondLayer(BaseEstimator):
         """There are no labels: forget what others have taught before."""
         for name in _FROM_LABELS:
             self.__dict__.pop(name, None)
-        self.classes_, self._label = classes, label
+        self.classes_, self._label, self._unknown = classes, label, False
 
     def _n_unnamed(self) -> int:
         """Return how many of `classes_` stand for unknown ones."""

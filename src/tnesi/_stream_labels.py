@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 from tnesi._first_layer import POINTS_PER_FIELD
 from tnesi._given_rows import GivenRows
 from tnesi._kept_rows import KeptRows
+from tnesi._parameters import unchanged_on_failure
 from tnesi._second_layer import FROM_STREAM, new_top_layer
 from tnesi._streaming import check_goes_on, check_stream, learn_batch
 from tnesi.committee import activate, new_mixture, side_by_side
@@ -86,7 +87,7 @@ def check_labelled_stream(settings: Any) -> None:
 def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
     """Learn from a batch, the first or another one."""
     first = not hasattr(clf, "mixtures_")
-    given = GivenRows.of(clf, X, sample_weight, reset=first)
+    given = GivenRows.of(clf, X, sample_weight, reset=first, batch=True)
     label, known = _read_labels(clf, given, X, y, classes)
     if first:
         random = check_random_state(clf.random_state)
@@ -105,7 +106,8 @@ def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: 
     clf._stream.grow(known)
     clf._stream.learn(side_by_side(found), label, given.weight, kept)
     x = given.store.read(slice(None)).copy()
-    clf._stream.rows.add(x, label, given.weight, clf.half_life, clf._stream.room(clf.keep_rows))
+    room = clf._stream.room(clf.keep_rows)
+    clf._stream.rows.add(x, label, given.weight, clf.half_life, room, given.present)
     clf.classes_ = known
     clf.n_iter_, clf.n_samples_seen_ = clf.mixtures_[0].n_iter_, clf.mixtures_[0].n_samples_seen_
     clf._recurrent, clf._present, clf._labeller = False, None, None
@@ -159,7 +161,12 @@ def _from_fit(clf: Any) -> LabelledStream:
 
 
 def learn_second_layer(clf: Any) -> None:
-    """Learn the classes from the rows kept, with the fields as they are now."""
+    """Learn the classes from the rows kept, with the fields as they are now; all of it, or nothing."""
+    with unchanged_on_failure(clf):
+        _learn_second_layer(clf)
+
+
+def _learn_second_layer(clf: Any) -> None:
     stream: LabelledStream = clf._stream
     classes = stream.classes
     rows, weight = stream.rows.sample(stream.room(clf.keep_rows))
@@ -178,7 +185,6 @@ def learn_second_layer(clf: Any) -> None:
     place[seen] = np.arange(seen.size)
     top = new_top_layer(clf, place[rows.label], seen.size, weight, stream.seed)
     if clf._learn_labels(top, classes[seen]):
-        vars(clf).pop("_label")
         raise KeyboardInterrupt
     if seen.size < classes.size:
         _add_unseen(clf, rows.label, classes, seen)

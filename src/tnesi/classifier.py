@@ -333,8 +333,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
         check_is_fitted(self)
-        best: Array = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        return best
+        best = np.argmax(self.predict_proba(X), axis=1)  # first: a stream may learn now of a class of the unknown
+        return np.asarray(self.classes_[best])
 
     def _activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the activities of checked rows."""

@@ -265,7 +265,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         check_stream(self)
         first = not hasattr(self, "n_components_")
         with whole_batch(self, first=first):
-            learn_batch(self, GivenRows.of(self, X, sample_weight, reset=first))
+            learn_batch(self, GivenRows.of(self, X, sample_weight, reset=first, batch=True))
         return self
 
     def _learn(

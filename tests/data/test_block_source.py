@@ -57,3 +57,12 @@ def test_progress() -> None:
     assert told == [("reading rows", 100, 100)]
     list(source.blocks(50))
     assert told[1:] == [("reading rows", 50, 100), ("reading rows", 100, 100)]
+
+
+def test_all_blocks_are_like_the_first() -> None:
+    with pytest.raises(DataError, match="is of type float64 and the first of uint8"):
+        PoissonMixture(5).fit(BlockSource([X[:50].astype(np.uint8), X[50:] + 0.5], 100))
+    with pytest.raises(DataError, match="has 5 columns and the first 6"):
+        PoissonMixture(5).fit(BlockSource([X[:50], X[50:, :5]], 100))
+    with pytest.raises(DataError, match="n_rows=None: say how many"):
+        BlockSource([X], None)  # type: ignore[arg-type]

@@ -138,13 +138,21 @@ def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -
 
 def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
-    stopped = mixture(tmp_path, callback=lambda record: record["iteration"] == 2).fit(X)
-    assert mixture(tmp_path, resume=True).fit(X).n_iter_ == stopped.n_iter_ == 2
+
+    def enough(record: dict[str, Any]) -> bool:
+        return bool(record["iteration"] == 2)
+
+    stopped = mixture(tmp_path, callback=enough).fit(X)
+    assert mixture(tmp_path, callback=enough, resume=True).fit(X).n_iter_ == stopped.n_iter_ == 2
+    gone_on = mixture(tmp_path, resume=True).fit(X)  # nobody stops it any more
+    np.testing.assert_array_equal(gone_on.weights_, mixture().fit(X).weights_)
     converged = mixture(tmp_path / "converged", tol=0.5).fit(X)
     assert converged.converged_
     again = mixture(tmp_path / "converged", tol=0.5, resume=True).fit(X)
     assert again.converged_
     assert again.n_iter_ == converged.n_iter_
+    finer = mixture(tmp_path / "converged", tol=0, resume=True).fit(X)
+    np.testing.assert_array_equal(finer.weights_, mixture(tol=0).fit(X).weights_)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +182,10 @@ def test_without_resume_it_begins_anew(digits: tuple[Any, Any], tmp_path: Path) 
     np.testing.assert_array_equal(mixture(tmp_path).fit(X).weights_, mixture().fit(X).weights_)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "text", "empty", "other format", "ids", "no header"])
+@pytest.mark.parametrize(
+    "damage",
+    ["truncated", "text", "empty", "other format", "ids", "no header", "no gain", "history", "fields", "folder"],
+)
 def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, damage: str) -> None:
     from safetensors.numpy import load_file, save_file
 
@@ -193,18 +204,32 @@ def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, dam
             path.write_bytes(b"")
         case "other format":
             save_file(
-                arrays, path, {key: value.replace('"format": 1', '"format": 99') for key, value in header.items()}
+                arrays, path, {key: value.replace('"format": 2', '"format": 99') for key, value in header.items()}
             )
         case "ids":
             arrays["ids"][3, 3] = 60
             save_file(arrays, path, header)
         case "no header":
             save_file(arrays, path)
+        case "no gain":
+            save_file(arrays, path, {key: value.replace('"gain"', '"pain"') for key, value in header.items()})
+        case "history":
+            save_file(arrays, path, {key: value.replace('"seconds"', '"ages"') for key, value in header.items()})
+        case "fields":
+            arrays |= {name: arrays[name][:50].copy() for name in ("w", "log_w", "log_w_sum", "w_sum")}
+            arrays["ids"] = np.minimum(arrays["ids"], 49)
+            save_file(arrays, path, header)
+        case "folder":
+            path.unlink()
+            path.mkdir()
     with pytest.raises(CheckpointError, match="begin anew"):
         mixture(tmp_path, resume=True).fit(X)
-    (tmp_path / "seeds.json").write_text("{")
-    with pytest.raises(CheckpointError, match="begin anew"):
-        mixture(tmp_path, resume=True).fit(X)
+    for seeds in ("{", "[Infinity]", "[-5]", "[99999999999999]", "[" * 100_000):
+        (tmp_path / "seeds.json").write_text(seeds)
+        with pytest.raises(CheckpointError, match="begin anew"):
+            mixture(tmp_path, resume=True).fit(X)
+    if path.is_dir():
+        path.rmdir()
     assert mixture(tmp_path).fit(X).n_iter_ == 7
 
 
@@ -232,9 +257,25 @@ def test_one_fit_at_a_time(digits: tuple[Any, Any], tmp_path: Path) -> None:
 
 def test_half_written_files_are_cleared_away(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
-    (tmp_path / ".mixture-1.state.abc.part").write_bytes(b"half")
+    for name in (".mixture-1.state.abc.part", ".thesis.docx.part", "mixture-2.state"):
+        (tmp_path / name).write_bytes(b"half")
     mixture(tmp_path).fit(X)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "mixture-1.state", "seeds.json"]
+    kept = [".lock", ".thesis.docx.part", "mixture-1.state", "seeds.json"]  # not ours, and not of an earlier fit
+    assert sorted(p.name for p in tmp_path.iterdir()) == kept
+
+
+def test_a_file_in_place_of_the_folder(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="is a file, and a folder is needed"):
+        mixture(tmp_path / "file").fit(digits[0])
+
+
+def test_an_error_of_the_callback_is_its_own(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    def busy(record: dict[str, Any]) -> None:
+        raise BlockingIOError("the printer is on fire")
+
+    with pytest.raises(BlockingIOError, match="on fire"):
+        mixture(tmp_path, callback=busy).fit(digits[0])
 
 
 def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

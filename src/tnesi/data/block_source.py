@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ class BlockSource(Source):
     def __init__(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]], n_rows: int) -> None:
         self._again = blocks if callable(blocks) else None
         self._once: Iterator[Any] | None = iter(blocks() if callable(blocks) else blocks)
+        if not isinstance(n_rows, Integral):
+            raise DataError(f"n_rows={n_rows!r}: say how many rows all blocks have together")
         first = next(self._once, None)
         if first is None:
             raise DataError("there are no blocks at all, so there is nothing to learn from")
@@ -52,7 +55,14 @@ class BlockSource(Source):
             if self._again is None:
                 raise DataError("these blocks can be read only once: give a function that returns them instead")
             blocks = iter(self._again())
-        return regroup((_rows(block) for block in blocks), size)
+        return regroup((self._like_the_first(_rows(block)) for block in blocks), size)
+
+    def _like_the_first(self, block: Array) -> Array:
+        if block.shape[1] != self.n_features:
+            raise DataError(f"a block has {block.shape[1]} columns and the first {self.n_features}: all need the same")
+        if self.dtype == np.uint8 and block.dtype not in (np.uint8, np.bool_):
+            raise DataError(f"a block is of type {block.dtype} and the first of uint8: convert all to one type")
+        return block
 
 
 class TellingSource(Source):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from tnesi._files import alone_in, replacing
+from tnesi._files import InUseError, alone_in, replacing
 from tnesi.engine.monitor import Monitor
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields
@@ -29,8 +29,10 @@ from tnesi.search.neighbours import NeighbourSearch
 
 Array = npt.NDArray[Any]
 
-FORMAT = 1
+FORMAT = 2
+_MOST = 1e300  # JSON has no infinity
 _FIELDS = ("w", "log_w", "log_w_sum", "w_sum")
+_RECORD = ("iteration", "free_energy", "changed", "seconds")
 _ACTIVITIES = ("ids", "s", "log_sum")
 
 
@@ -67,7 +69,7 @@ class Checkpoint:
             "identity": self.identity,
             "history": monitor.history,
             "objective": monitor.objective,
-            "converged": monitor.converged,
+            "gain": min(monitor.gain, _MOST),
             "stopped": stopped,
             "age": age,
         }
@@ -93,9 +95,9 @@ class Checkpoint:
             )
         if isinstance(search, NeighbourSearch) and "lists" in arrays:
             search.lists, search.age = arrays["lists"], header["age"]
-        monitor.restore(header["history"], header["objective"], converged=header["converged"])
+        ended = monitor.restore(header["history"], header["objective"], header["gain"], stopped=header["stopped"])
         fields = Fields(*(arrays[name] for name in _FIELDS))
-        return fields, Activities(*(arrays[name] for name in _ACTIVITIES)), bool(header["stopped"])
+        return fields, Activities(*(arrays[name] for name in _ACTIVITIES)), ended
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         try:
@@ -107,7 +109,7 @@ class Checkpoint:
             self._check(header, arrays)
         except CheckpointError:
             raise
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
             raise CheckpointError(
                 f"{self.path} is damaged or no state of a fit ({error}): begin anew, without resume"
             ) from error
@@ -133,9 +135,13 @@ class Checkpoint:
         if "lists" in arrays:
             lists = arrays["lists"]
             fits = fits and lists.dtype == np.int32 and lists.ndim == 2 and len(lists) == n_fields
-        fits = fits and isinstance(header["history"], list) and isinstance(header["identity"], dict)
-        if not fits or header["identity"].get("rows") != n:
-            raise ValueError("its arrays do not fit together")
+        identity, numbers = header["identity"], [header["objective"], header["gain"], header["age"]]
+        fits = fits and (identity["rows"], identity["features"], identity["n_components"]) == (n, n_features, n_fields)
+        fits = fits and width == identity["truncation"]
+        fits = fits and isinstance(header["stopped"], bool) and all(isinstance(one, int | float) for one in numbers)
+        fits = fits and all(isinstance(entry[name], int | float) for entry in header["history"] for name in _RECORD)
+        if not fits or not header["history"]:
+            raise ValueError("its parts do not fit together")
 
 
 @contextmanager
@@ -147,12 +153,16 @@ def checkpoints_in(folder: str | PathLike[str] | None) -> Iterator[None]:
     place = Path(folder)
     try:
         with alone_in(place, wait=False):
-            for part in place.glob(".*.part"):
+            for part in [*place.glob(".mixture-*.state.*.part"), *place.glob(".seeds.json.*.part")]:
                 with suppress(OSError):
                     part.unlink()
             yield
-    except BlockingIOError:
+    except InUseError:
         raise CheckpointError(f"another fit uses {place}: wait for it, or pass another folder as checkpoint") from None
+    except (FileExistsError, NotADirectoryError):
+        if place.is_dir():
+            raise
+        raise CheckpointError(f"{place} is a file, and a folder is needed: pass another one as checkpoint") from None
 
 
 def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: bool) -> list[int]:
@@ -163,13 +173,17 @@ def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: 
     if resume and path.exists():
         try:
             kept = [int(seed) for seed in json.loads(path.read_text())]
-        except (ValueError, TypeError) as error:
+            if not all(0 <= seed < 2**31 for seed in kept):
+                raise ValueError("its numbers are no seeds")
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged ({error}): begin anew, without resume") from error
         if len(kept) == len(seeds):
             return kept
         raise CheckpointError(
             f"{folder} is of a fit with another number of mixtures: pass another folder as checkpoint"
         )
+    for state in path.parent.glob("mixture-*.state"):
+        state.unlink()  # of an earlier fit, with other seeds
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(seeds))
     return seeds

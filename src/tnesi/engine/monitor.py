@@ -30,6 +30,8 @@ class Monitor:
         ``search``, ``seconds`` since the start.
     objective : float
         What EM raises, after the last iteration.
+    gain : float
+        By how much the last iteration has raised it.
     """
 
     tol: float
@@ -39,11 +41,12 @@ class Monitor:
     converged: bool = False
     interrupted: bool = False
     objective: float = -np.inf
+    gain: float = np.inf
     _began: float = field(default_factory=time.perf_counter)
 
     def record(self, free_energy: float, changed: float, search: str, log_prior: float = 0.0) -> bool:
         """Add an iteration; return whether to stop. What EM raises is the free energy plus `log_prior`."""
-        gain = free_energy + log_prior - self.objective
+        self.gain = free_energy + log_prior - self.objective
         entry: Record = {
             "iteration": len(self.history),
             "free_energy": free_energy,
@@ -54,14 +57,20 @@ class Monitor:
         }
         self.objective = free_energy + log_prior
         self.history.append(entry)
-        self.converged = bool(gain < self.tol)
+        self.converged = bool(self.gain < self.tol)
         told_to_stop = self.listener is not None and bool(self.listener(entry))
         return self.converged or told_to_stop
 
-    def restore(self, history: list[Record], objective: float, *, converged: bool) -> None:
-        """Go on from the history of an earlier run."""
-        self.history, self.objective, self.converged = history, objective, converged
-        self._began = time.perf_counter() - (history[-1]["seconds"] if history else 0.0)
+    def restore(self, history: list[Record], objective: float, gain: float, *, stopped: bool) -> bool:
+        """Go on from the history of an earlier run; return whether to stop at once.
+
+        The tolerance may be another one than it was. Where a listener has `stopped` that run, it is asked again.
+        """
+        self.history, self.objective, self.gain = history, objective, gain
+        self.converged = bool(gain < self.tol)
+        self._began = time.perf_counter() - history[-1]["seconds"]
+        again = stopped and not self.converged and self.listener is not None
+        return self.converged or (again and bool(self.listener and self.listener(history[-1])))
 
 
 def print_record(record: Record) -> None:

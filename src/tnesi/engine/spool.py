@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import shutil
 import tempfile
@@ -42,21 +43,23 @@ def spool(
             "TMPDIR to a folder with more, or pass a memory-mapped .npy of uint8 or float32, of which no copy is made"
         )
     file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
-    sums = _copy(blocks, shape[0], zero_rows, lambda _, block: file.write(block.astype(kept, copy=False).data))
-    file.flush()
+    try:
+        sums = _copy(blocks, shape[0], zero_rows, lambda _, block: file.write(block.astype(kept, copy=False).data))
+        file.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        file.close()
+        raise OSError(error.errno, f"{folder} is full: set TMPDIR to a folder with {n_bytes / 1e9:.1f} GB") from error
     return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), sums
 
 
 def _copy(blocks: Iterable[Any], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]) -> Array:
     sums, at = np.empty(n_rows), 0
     for block in blocks:
-        if at + len(block) > n_rows:
-            raise ValueError(f"there are more rows than the {n_rows} that were announced: say how many there are")
         x, sums[at : at + len(block)] = usable_rows(block, zero_rows, np.arange(at, at + len(block)))
         put(at, np.asarray(x))
         at += len(block)
-    if at < n_rows:
-        raise ValueError(f"there are {at} rows, and {n_rows} were announced: say how many there are")
     return sums
 
 

@@ -159,7 +159,8 @@ def load(block: Block, *, keep: bool) -> Block:
 
 def survey(block: Block, seed: int) -> list[Survey]:
     """Look at the rows once."""
-    return list(block.part().surveys(seed))
+    with single_threaded_blas():
+        return list(block.part().surveys(seed))
 
 
 def take(block: Block, index: Array) -> Any:

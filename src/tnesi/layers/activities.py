@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,20 @@ _CHUNK = 2**16
 
 
 def _mapped(shape: tuple[int, ...], dtype: Any) -> Array:
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(prefix="tnesi-activities-") as file:  # the map outlives the file's name
-        return np.memmap(file, dtype, "w+", shape=shape)
+        try:
+            if hasattr(os, "posix_fallocate"):  # a disk that is full later on would kill the process
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                file.truncate(n_bytes)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"the rows' activities take {n_bytes / 1e9:.2g} GB as a file, and {tempfile.gettempdir()} has no room "
+                f"for them ({error.strerror}): set TMPDIR to a folder with more",
+            ) from error
+        return np.memmap(file, dtype, "r+", shape=shape)
 
 
 @dataclass(frozen=True)
