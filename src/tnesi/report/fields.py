@@ -68,7 +68,7 @@ def plot_fields(
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
     classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLOURS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
-    sheet = _Sheet(_fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
+    sheet = _Sheet(fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
     colours = _colours(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
         sheet.column(i, 1 - share[:, c, None] * (1 - colours))
@@ -77,7 +77,7 @@ def plot_fields(
     return sheet.figure
 
 
-def _fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
+def fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
     """Return fields by their numbers, which go on from one mixture to the next."""
     ends = np.cumsum([mixture.n_components_ for mixture in model.mixtures_])
     found = np.empty((len(numbers), model.n_features_in_), np.float32)
