@@ -100,7 +100,8 @@ async function save(file) {
 
 function render(state) {
   const { data } = state;
-  setText(by("data-name"), data.name ? `${data.name} · ${plural(data.rows, "row")}` : "");
+  setText(by("data-name"), data.name ?? "");
+  setText(by("data-rows"), data.rows ? plural(data.rows, "row") : "");
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);
   renderStatus(state);

@@ -6,9 +6,10 @@ import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
 import { classOf, now, watch } from "./state.js";
 
-const SMALLEST = 20;
+const SMALLEST = 18;
 const SMALLEST_TOUCHED = 26;
-const LARGEST = 44;
+const LARGEST = 52;
+const READABLE = 30; // cells shrink to this to fit the height, not further
 
 const parts = {};
 let painter = null;
@@ -119,7 +120,9 @@ function onKey(event) {
 function fit() {
   if (!painter.map?.cells.length || parts.scroll.clientWidth === 0) return;
   const least = matchMedia("(pointer: coarse)").matches ? SMALLEST_TOUCHED : SMALLEST;
-  const cell = Math.max(least, Math.min(LARGEST, Math.floor(parts.scroll.clientWidth / painter.map.columns)));
+  const { columns, rows } = painter.map;
+  const [wide, high] = [Math.floor(parts.scroll.clientWidth / columns), Math.floor(parts.scroll.clientHeight / rows)];
+  const cell = Math.max(least, Math.min(LARGEST, wide, Math.max(high, READABLE)));
   if (cell === painter.cell && painter.fitted === painter.map) return;
   painter.fitted = painter.map;
   painter.resize(cell);

@@ -5,12 +5,8 @@ import { now } from "./state.js";
 
 const SHEET_COLUMNS = 16;
 const NAMED_BARS = 24; // as many names as can be read
-const PROFILE = [28, 56];
 
 export const kind = () => now.state?.data.kind ?? "image";
-
-/** Height and width of the small pictures, in pixels. */
-export const tileShape = () => (kind() === "image" ? now.state.data.image_shape : PROFILE);
 
 export const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
 
@@ -86,9 +82,11 @@ export async function drawTiles(rows, canvases) {
   if (!rows.length || kind() === "words") return;
   const sheet = await loaded(path("/api/pictures/rows.png", { rows: rows.join(","), scale: 1 }));
   if (!sheet) return;
-  const [height, width] = tileShape();
+  const width = sheet.naturalWidth / Math.min(SHEET_COLUMNS, rows.length);
+  const height = sheet.naturalHeight / Math.ceil(rows.length / SHEET_COLUMNS);
   rows.forEach((_, i) => {
     const [x, y] = [(i % SHEET_COLUMNS) * width, Math.floor(i / SHEET_COLUMNS) * height];
+    Object.assign(canvases[i], { width, height });
     canvases[i].getContext("2d").drawImage(sheet, x, y, width, height, 0, 0, width, height);
   });
 }
@@ -96,6 +94,5 @@ export async function drawTiles(rows, canvases) {
 /** The place of a small picture, or the words of the row. */
 export function smallPicture(row) {
   if (kind() === "words") return el("span", { class: "tile-words" }, (row.words ?? []).join(" · ") || "no words");
-  const [height, width] = tileShape();
-  return el("canvas", { class: "tile-picture", width, height });
+  return el("canvas", { class: "tile-picture", width: 1, height: 1 });
 }

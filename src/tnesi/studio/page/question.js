@@ -1,7 +1,7 @@
 // "What is this?": the example that the program asks about, and the answer to it.
 import { paint } from "./colours.js";
 import { Chooser } from "./chooser.js";
-import { announce, el, icon, keep, plural, setText } from "./dom.js";
+import { announce, el, keep, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
 import { openRow } from "./row.js";
@@ -9,9 +9,6 @@ import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
 const SLOW = 350; // milliseconds after which a save is worth a word
-
-const UNDO = "M7 4 3.5 7.5 7 11M4 7.5h7.5a4.5 4.5 0 0 1 0 9H9";
-const SKIP = "M4 5l6 5-6 5zM11 5l6 5-6 5z";
 
 const parts = {};
 const trail = [];
@@ -26,8 +23,8 @@ export function startQuestion() {
   parts.row = document.getElementById("question-row");
   parts.reason = el("p", { class: "reason" });
   parts.chooser = new Chooser(answer);
-  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, icon(UNDO), "Undo", el("kbd", {}, "U"));
-  parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, icon(SKIP), "Skip", el("kbd", {}, "S"));
+  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, "Undo", el("kbd", {}, "U"));
+  parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, "Skip", el("kbd", {}, "S"));
   parts.notice = el("p", { class: "notice", role: "status" });
   parts.trail = el("ol", { class: "trail", "aria-label": "Last answers" });
   body.append(
@@ -65,7 +62,7 @@ async function present(question) {
   pending = null;
   parts.frame.replaceChildren(picture);
   render();
-  announce(`Question ${question.number}: what is row ${question.row}? ${question.reason}`);
+  announce(`Question ${question.number}: what is row ${question.row}? ${sentence(question.reason)}`);
 }
 
 function emptyFrame(state) {
@@ -77,6 +74,8 @@ function emptyFrame(state) {
   };
   return words[state?.phase] ?? "Connecting.";
 }
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 function render() {
   const state = now.state;
@@ -91,7 +90,7 @@ function render() {
   parts.card.classList.toggle("pending", pending !== null);
   parts.card.setAttribute("aria-busy", String(blocked && state.phase !== "failed"));
   setText(parts.row, shown ? `Question ${shown.number} · row ${shown.row}` : "");
-  setText(parts.reason, shown?.reason ?? "");
+  setText(parts.reason, shown ? sentence(shown.reason) : "");
   parts.chooser.disabled = blocked;
   parts.chooser.update(shown?.suggested);
   parts.chooser.mark(pending?.label ?? null);
