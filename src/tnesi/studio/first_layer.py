@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
 import warnings
@@ -179,10 +180,12 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
 
 
 def to_bytes(layer: FirstLayer) -> bytes:
-    """Return a first layer with its activities as the bytes of a model file."""
+    """Return a first layer with its activities, but no labels, as the bytes of a model file."""
+    classifier = copy.copy(layer.classifier)
+    classifier._keep_none(np.full(layer.activities.shape[0], -1, np.int32), np.empty(0, np.int64))
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
-        save(layer.classifier, path)
+        save(classifier, path)
         return path.read_bytes()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,8 @@ from tnesi.studio.questions import AHEAD, n_parts, plan
 if TYPE_CHECKING:
     from tnesi.studio.session import Session
 
-_NICE = 10
+_NICE = 3
+"""Who answers requests goes first, then who learns from answers, then who prepares questions."""
 
 
 class Learner:
@@ -34,10 +36,11 @@ class Learner:
         self._closing = threading.Event()
         self._answered, self._wanted = threading.Event(), threading.Event()
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work,), name=f"studio-{name}", daemon=True)
-            for name, work in (("learner", self._learn), ("planner", self._ask))
+            threading.Thread(target=self._guarded, args=(work, nice), name=f"studio-{name}", daemon=True)
+            for name, work, nice in (("learner", self._learn, _NICE), ("planner", self._ask, 2 * _NICE))
         ]
         self._layer: FirstLayer | None = None
+        self._unsaved: FirstLayer | None = None
 
     def start(self) -> None:
         for thread in self._threads:
@@ -55,11 +58,10 @@ class Learner:
         for thread in self._threads:
             thread.join(timeout=10)
 
-    def _guarded(self, work: object) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # who answers requests goes first, where a system has this
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    def _guarded(self, work: Callable[[], None], nice: int) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # Linux: a thread, and the threads that it starts
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
         try:
-            assert callable(work)
             work()
         except Exception as error:
             self._session.fail(error)
@@ -76,6 +78,8 @@ class Learner:
         session.publish_learned(learned, None)
         self._wanted.set()  # the first questions are found while the map is made
         session.publish_layer(layer, make_map(layer), "ready")
+        if self._unsaved is not None:
+            session.store.keep_model(first_layer.to_bytes(self._unsaved), self._settings.text())
         while not self._closing.is_set():
             self._answered.wait()
             self._answered.clear()
@@ -105,8 +109,7 @@ class Learner:
             layer = first_layer.learn(session.data, settings, self._tell)
         if self._closing.is_set():
             return None
-        content = first_layer.to_bytes(layer)
-        threading.Thread(target=session.store.keep_model, args=(content, settings.text()), daemon=True).start()
+        self._unsaved = layer
         return layer
 
     def _tell(self, text: str, share: float | None) -> bool:
@@ -132,9 +135,10 @@ class Learner:
             ahead = max(AHEAD, 2 * session.questions.n_clients())
             session.publish_plan(plan(labeller, learned.known(), view.skips, ahead))
             done = wanted
-            if not self._wanted.is_set():  # a moment to prepare what comes later
-                n_rows, n_labels = learned.label.size, int((learned.label >= 0).sum())
-                labeller.clusters(n_parts(n_labels + AHEAD // 2, n_rows))
+            n_rows, n_labels, n_classes = learned.label.size, int((learned.label >= 0).sum()), len(learned.names)
+            for n in (n_classes + 1, n_classes + 2, n_parts(n_labels + AHEAD // 2, n_rows)):
+                if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
+                    labeller.clusters(n)
 
 
 def step_between(before: Learned, after: Learned) -> Step | None:
