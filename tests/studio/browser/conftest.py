@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -43,6 +45,26 @@ class Studio:
             assert self._process.poll() is None, said
             time.sleep(0.05)
         raise AssertionError(f"no address within 30 s: {said}")
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask the server itself, beside the page."""
+        base, token = self.address.split("/?token=")
+        headers = {"Authorization": f"Bearer {token}", "Origin": base, "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        with urlopen(Request(base + path, method=method, headers=headers, data=data), timeout=30) as answer:
+            return json.load(answer)
+
+    def wait_until_ready(self) -> None:
+        for _ in range(1200):
+            if self.ask("GET", "/api/state")["phase"] == "ready":
+                return
+            time.sleep(0.05)
+        raise AssertionError("not ready within a minute")
+
+    def forget_all(self) -> None:
+        """Undo everything."""
+        while self.ask("GET", "/api/state")["answers"]["can_undo"]:
+            self.ask("POST", "/api/undo", {"client": "tests"})
 
     def kill(self) -> None:
         """``kill -9``."""
@@ -77,25 +99,37 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a project of the digits without answers, in which the fields are learned."""
     folder = tmp_path_factory.mktemp("learned")
     one = Studio("digits", folder)
-    from urllib.request import Request, urlopen
-
-    base, token = one.address.split("/?token=")
-    for _ in range(600):
-        asked = Request(f"{base}/api/state", headers={"Authorization": f"Bearer {token}"})
-        with urlopen(asked) as answer:
-            if b'"phase":"ready"' in answer.read():
-                break
-        time.sleep(0.05)
+    one.wait_until_ready()
     one.kill()
     return folder
 
 
-@pytest.fixture
-def digits_studio(learned: Path, studio: Callable[..., Studio], tmp_path: Path) -> Studio:
-    """Return a studio of the digits that need not be learned again."""
+def _copied(learned: Path, folder: Path) -> Path:
     for file in learned.glob("digits.studio.sqlite*"):
-        shutil.copy(file, tmp_path)
+        shutil.copy(file, folder)
+    return folder
+
+
+@pytest.fixture
+def own_studio(learned: Path, studio: Callable[..., Studio], tmp_path: Path) -> Studio:
+    """Return a studio of the digits that may be killed; its fields need not be learned again."""
+    _copied(learned, tmp_path)
     return studio("digits")
+
+
+@pytest.fixture(scope="module")
+def shared_studio(learned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    running = Studio("digits", _copied(learned, tmp_path_factory.mktemp("shared")))
+    running.wait_until_ready()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def digits_studio(shared_studio: Studio) -> Studio:
+    """Return a studio of the digits without answers; it may not be killed."""
+    shared_studio.forget_all()
+    return shared_studio
 
 
 def _found_browser() -> str:

@@ -65,27 +65,25 @@ def test_undo_goes_back_to_the_beginning(digits_studio: Any, visit: Callable[...
     person.wait_for_question()
     for left, row in zip((2, 1, 0), reversed(rows), strict=True):
         person.page.click("text=Undo")
-        person.page.wait_for_function(
-            "row => document.getElementById('question-row').textContent.endsWith(` ${row}`)", arg=row
-        )
+        person.page.wait_for_selector(f"#question-row:text-matches(' {row}$')")
         person.wait_for_answers(left)
     assert person.page.is_disabled("button:has-text('Undo')")
     assert person.page.inner_text("#decided .number") == "–"
     assert person.page.locator("#question .choice").count() == 0
 
 
-def test_killed_in_the_middle(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
-    person = visit(digits_studio.address)
+def test_killed_in_the_middle(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+    person = visit(own_studio.address)
     person.answer(truth, 3)
     person.wait_for_answers(3)
     row = person.wait_for_question()
     person.offline = True
-    digits_studio.kill()
+    own_studio.kill()
     person.page.wait_for_selector("#banner:has-text('connection')")
     person.name(truth[row])
     person.page.wait_for_selector(".chip.waiting")
     assert "not saved yet" in person.page.inner_text("#question .notice")
-    assert digits_studio.start() == digits_studio.address  # as a person would: the same command
+    assert own_studio.start() == own_studio.address  # as a person would: the same command
     person.page.wait_for_selector("#banner", state="hidden")
     assert person.wait_for_question(row) != row
     person.wait_for_answers(4)
@@ -95,16 +93,16 @@ def test_killed_in_the_middle(digits_studio: Any, visit: Callable[..., Any], tru
     assert person.wait_for_question() == row
 
 
-def test_an_answer_outlives_its_page(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
-    person = visit(digits_studio.address)
+def test_an_answer_outlives_its_page(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+    person = visit(own_studio.address)
     person.answer(truth, 1)
     row = person.wait_for_question()
     person.offline = True
-    digits_studio.kill()
+    own_studio.kill()
     person.name(truth[row])
     person.page.wait_for_selector(".chip.waiting")
     person.page.goto("about:blank")
-    person.page.goto(digits_studio.start())
+    person.page.goto(own_studio.start())
     person.wait_for_answers(2)
     assert person.wait_for_question() != row
 

@@ -1,9 +1,10 @@
-// Colours of the classes: twenty that people with and without colour blindness tell apart (chosen by the
-// smallest distance in CIELAB among normal sight, protanopia, deuteranopia and tritanopia), then shades of them.
+// Colours of the classes: twenty that people with and without colour blindness tell apart, then shades of them.
+// Chosen for a large smallest distance in CIELAB, over normal sight, protanopia, deuteranopia and tritanopia
+// (Machado's matrices): 22 among the first ten, 13 among all. Names and numbers always stand beside them.
 
 const PALETTE = [
-  "#2f6fde", "#e69f00", "#109e73", "#d1446f", "#56b4e9", "#8f5a2b", "#9b6fd6", "#b7c92e", "#e8632b", "#5a6b7c",
-  "#f2a7c3", "#0b7a8f", "#7a1f5c", "#7fd8b4", "#c8a37a", "#3b3f9e", "#f4d35e", "#6f8f1f", "#b33a2e", "#a9b4c2",
+  "#2f6fde", "#e69f00", "#e81c70", "#10e8e8", "#e8d094", "#884c10", "#644c94", "#aca0f4", "#ac944c", "#10aca0",
+  "#28644c", "#acd0b8", "#707cac", "#b8c458", "#ac7c10", "#646434", "#d0107c", "#a070d0", "#88ac70", "#e86494",
 ];
 const SHADES = [0, -0.3, 0.35, -0.5, 0.55];
 

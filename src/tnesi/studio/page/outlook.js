@@ -39,7 +39,7 @@ function renderDecided(state) {
 function renderError(state) {
   const estimate = state.error_estimate;
   setNumber("error", estimate ? percent(estimate.value, 1) : null);
-  const words = estimate ? `likely ${range(estimate.low, estimate.high)}` : "known after the first answers";
+  const words = estimate ? `likely ${range(estimate.low, estimate.high)}` : "not known yet";
   setText(part("error", "words"), words);
   part("error", "words").title = estimate?.note ?? "";
   const points = state.history.map((point) => point.error_estimate?.value ?? point.error_estimate).filter((value) => typeof value === "number");
