@@ -49,7 +49,7 @@ def token_from_environment() -> str | None:
         return None
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.replace("-", "").replace("_", "").isalnum():
         raise ValueError(
-            f"TNESI_STUDIO_TOKEN has to have {_SHORTEST_TOKEN} letters and digits or more: leave it out, and one is made"
+            f"TNESI_STUDIO_TOKEN has to have {_SHORTEST_TOKEN} letters and digits or more: leave it out to get one"
         )
     return token
 

@@ -38,6 +38,7 @@ _ID = Text(1, 64, "[A-Za-z0-9_-]+")
 _NAME = Text(1, 4 * LONGEST_NAME)
 _CLIENT = {"client": Given(Text(0, 64, "[A-Za-z0-9_-]*"), "")}
 _WHO = {"client": Given(_ID), "request": Given(_ID, "")}
+_NUMBER = Whole(0, 10**9)
 _ROW = {"row": Given(Whole(0, _MOST_ROWS))}
 _PICTURES = "private, max-age=86400, immutable"
 
@@ -329,7 +330,7 @@ ENDPOINTS = [
     ),
     Endpoint("GET", "/api/map", "The map of the fields", _map),
     Endpoint("GET", "/api/map/classes", "The classes of the fields on the map", _map_classes),
-    Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", _field, path={"field": Given(Whole(0, 10**9))}),
+    Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", _field, path={"field": Given(_NUMBER)}),
     Endpoint("GET", "/api/rows/{row}", "All that is known of a row", _row, path=_ROW),
     Endpoint(
         "GET", "/api/gallery", "Rows of a class", _gallery,
@@ -351,7 +352,7 @@ ENDPOINTS = [
     ),
     Endpoint(
         "GET", "/api/pictures/fields.png", "Small pictures of the fields on the map", _fields_png, content="image/png",
-        query={"version": Given(Whole(0, 10**9), 0)},
+        query={"version": Given(_NUMBER, 0)},
     ),
     *(_export(name, content) for name, content in export.FILES.items()),
 ]  # fmt: skip

@@ -16,12 +16,11 @@ from scipy.ndimage import uniform_filter
 from scipy.optimize import linear_sum_assignment
 
 from tnesi.labelling.naming import shares_of
-from tnesi.studio.first_layer import FirstLayer
+from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
 
 Array = npt.NDArray[Any]
 
 MOST_CELLS = 1200
-N_CLUSTERS = 10
 _WIDE = 4 / 3
 """Columns per row of the grid."""
 _DIRECTIONS = 16

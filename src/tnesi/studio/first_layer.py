@@ -29,8 +29,10 @@ Array = npt.NDArray[Any]
 Tell = Callable[[str, float | None], bool]
 """Hears what is being done and which share of it is done; says whether to stop."""
 
-_PREVIEW_ROWS = 4000
-_PREVIEW_ITERATIONS = 12
+N_CLUSTERS = 10
+"""Parts of the data that are found without labels: of the map, and of the first questions."""
+_PREVIEW_ROWS = 2500
+_PREVIEW_ITERATIONS = 6
 _PREVIEW_FROM = 10_000
 """With fewer rows the whole is learned before a preview would be of use."""
 

@@ -14,8 +14,8 @@ from tnesi.classifier import SimpletronClassifier
 from tnesi.labelling.suggest import Known
 from tnesi.layers.classes import margins
 from tnesi.studio.answers import View
-from tnesi.studio.first_layer import FirstLayer
-from tnesi.studio.outlook import CLEAR, Conflict, Estimate, conflicts, expected_error
+from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
+from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt
 
 Array = npt.NDArray[Any]
 
@@ -110,7 +110,6 @@ def learn(layer: FirstLayer, view: View) -> Learned:
     t = model.label_distributions_
     best, margin = t.argmax(axis=1), margins(t)
     field_shares = np.asarray(layer.activities.T @ t) / np.maximum(layer.mass, 1e-12)[:, None]
-    rivals = model.label_rivals_
     return Learned(
         layer=layer,
         answer=view.last,
@@ -124,6 +123,22 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         field_class=np.where(layer.mass > 0, field_shares.argmax(axis=1), -1),
         field_certainty=field_shares.max(axis=1),
         decided=float(np.mean(margin > CLEAR)),
-        estimate=expected_error(t, label, model.label_confidence_, rivals, model.label_method_),
+        estimate=_estimate(layer, model, label, best, t),
         conflicts=conflicts(layer.activities, label, best, len(names)),
     )
+
+
+def _estimate(layer: FirstLayer, model: SimpletronClassifier, label: Array, best: Array, t: Array) -> Estimate:
+    """Return the expected error.
+
+    Labels that have spread are as sure as labels left out say. Clusters are not: there, what is doubtful is whether
+    a row's neighbours agree with it, and whether it would be in the same cluster had chance decided otherwise.
+    """
+    labeller, n_rows = model._known_labeller(), label.size
+    doubt = 1 - t.max(axis=1)
+    if model.label_method_ == "cluster":
+        chance = 1 - labeller.clusters(t.shape[1]).agreement
+        doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
+    part = labeller.clusters(min(N_CLUSTERS, n_rows)).place
+    naming = Naming(model.label_confidence_, model.label_rivals_)
+    return expected_error(doubt, label, best, part, naming, model.label_method_)

@@ -22,6 +22,9 @@ _TOLD_APART = 10
 """So many answers in a row that only say what was known already make more of them pointless."""
 _STILL = 0.003
 """Share of the rows that these answers may have changed."""
+_WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
+"""Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
+_ALONE = 1e-3
 _SIDE = 0.05
 """Probability that the true error is above the interval, and below it."""
 
@@ -33,6 +36,13 @@ class Estimate(NamedTuple):
     low: float
     high: float
     note: str
+
+
+class Naming(NamedTuple):
+    """How sure the names of the classes are: see :func:`tnesi.labelling.naming.confidence` (rivals are numbers)."""
+
+    confidence: Array
+    rivals: Array
 
 
 class Conflict(NamedTuple):
@@ -59,42 +69,57 @@ class Step(NamedTuple):
     changed: float
 
 
-def expected_error(posterior: Array, label: Array, confidence: Array, rivals: Array, method: str) -> Estimate:
+def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming: Naming, method: str) -> Estimate:
     """Return the expected error of the rows without a label.
 
-    Two things go wrong: rows on the wrong side of a border, of which the probabilities tell, and classes that have got
-    the rows of another one, of which the confidence of their names tells. How well both are known depends on the number
-    of labels: the estimate counts like so many rows that have been looked at.
+    Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
+    of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
+    parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
+    is known depends on the number of labels: the estimate counts like so many rows that have been looked at.
 
     Parameters
     ----------
-    posterior : (N, K) array
-    label : (N,) array
-        Numbers of classes, -1 for unlabelled.
-    confidence, rivals : (K,) arrays
-        See :func:`tnesi.labelling.naming.confidence`.
+    doubt : (N,) array
+        Probability that a row is not of its most probable class, if it is of a known one.
+    label, best : (N,) arrays
+        Numbers of classes given (-1: none) and predicted.
+    part : (N,) array
+        To which of a few parts, found without labels, a row belongs.
     method : str
         By which the classes were learned.
     """
     free = label < 0
-    n_labels = int(label.size - free.sum())
-    best = posterior.argmax(axis=1)
-    borders = float(np.mean(1 - posterior[free].max(axis=1))) if free.any() else 0.0
-    share = np.bincount(best, minlength=posterior.shape[1]) / best.size
-    swapped = 0.0
-    for k, (sure, rival) in enumerate(zip(confidence.tolist(), rivals.tolist(), strict=True)):
-        swapped += (1 - sure) * (share[k] + share[rival]) / 2
-    value = min(1.0, borders + swapped)
-    worth = _worth(n_labels, posterior.shape[1], method)
-    wrong, right = value * worth + 0.5, (1 - value) * worth + 0.5
-    low, high = (float(betaincinv(wrong, right, side)) for side in (_SIDE, 1 - _SIDE))
-    note = f"from {n_labels} labels; nine times out of ten between {100 * low:.1f} % and {100 * high:.1f} %"
+    given = label[~free]
+    if not free.any():
+        return Estimate(0.0, 0.0, 0.0, "all rows have labels")
+    only_one = np.bincount(given) == 1
+    reached = np.bincount(part[~free], minlength=int(part.max()) + 1) > 0
+    new = float(only_one.sum() / given.size)
+    wrong = np.where(reached[part], doubt, np.maximum(doubt, new))
+    share = np.bincount(best, minlength=naming.confidence.size) / best.size
+    swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
+    value = min(1.0, float(wrong[free].mean()) + swapped)
+    worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
+    shape = value * worth + 0.5, (1 - value) * worth + 0.5
+    low, high = (float(betaincinv(*shape, side)) for side in (_SIDE, 1 - _SIDE))
+    note = f"an estimate from {given.size} labels: between {100 * low:.1f} % and {100 * high:.1f} %, nine times out of ten"
     return Estimate(value, min(low, value), max(high, value), note)
 
 
-def _worth(n_labels: int, n_classes: int, method: str) -> float:
-    """Return how many rows the estimate is worth."""
-    return (20 if method == "cluster" else 5) + n_labels
+def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) -> Array:
+    """Return how doubtful the class of each row is for the other rows of its fields.
+
+    Rows that have found their classes by themselves are too sure of them: they have taught their own fields.
+    """
+    sums = np.asarray(activities.T @ posterior)
+    others = mass[activities.indices] - activities.data
+    weight = np.divide(activities.data, others, out=np.zeros_like(activities.data), where=others > _ALONE)
+    by_others = sparse.csr_array((weight, activities.indices, activities.indptr), shape=activities.shape)
+    own = np.asarray(by_others.multiply(activities).sum(axis=1)).ravel()
+    t = np.maximum(by_others @ sums - own[:, None] * posterior, 0)
+    total = t.sum(axis=1)
+    out: Array = 1 - np.divide(t.max(axis=1), total, out=np.ones_like(total), where=total > 0)
+    return out
 
 
 def conflicts(activities: sparse.csr_array, label: Array, best: Array, n_classes: int) -> list[Conflict]:
