@@ -1,4 +1,7 @@
-"""The studio as a person meets it: ``tnesi label`` as a process of its own, and Debian's Chromium on its page."""
+"""The studio as a person meets it: ``tnesi label`` as a process of its own, and Debian's Chromium on its page.
+
+Screenshots go to build/screenshots, or where TNESI_SCREENSHOTS says.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -18,7 +21,11 @@ import pytest
 
 from tnesi.data import load_named
 
+HERE = Path(__file__).resolve()
+SCREENSHOTS = Path(os.environ.get("TNESI_SCREENSHOTS") or HERE.parents[3] / "build" / "screenshots")
+SIZES = {400: 860, 1280: 800, 1920: 1080}
 TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
+_CHECKS = HERE.with_name("checks.js").read_text()
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -215,6 +222,34 @@ class Person:
             arg=str(number),
             timeout=30_000,
         )
+
+    def export(self, file: str, folder: Path) -> Path:
+        """Download an export from the menu into a folder."""
+        self.page.click("#export-button")
+        with self.page.expect_download(timeout=60_000) as coming:
+            self.page.click(f"#export-menu a[href='/api/export/{file}']")
+        coming.value.save_as(folder / file)
+        return folder / file
+
+    def found(self, check: str, *given: int) -> Any:
+        """Return what a check of checks.js finds."""
+        return self.page.evaluate(f"({_CHECKS}).{check}({', '.join(map(str, given))})")
+
+    def check(self) -> None:
+        """Check that nothing stands out at the side, every control has a name, all text can be read."""
+        for name in ("wide", "nameless", "faint"):
+            assert self.found(name) == [], name
+
+    def shoot(self, name: str, sizes: Iterable[int] = SIZES) -> None:
+        """Take pictures of the page, narrow and wide, light and dark, and check each."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        for width in sizes:
+            self.page.set_viewport_size({"width": width, "height": SIZES[width]})
+            for scheme in ("light", "dark"):
+                self.page.emulate_media(color_scheme=scheme)
+                self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                self.check()
+                self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png")
 
 
 @pytest.fixture

@@ -132,7 +132,17 @@ def test_every_part_is_reached_by_tab_and_shows_it(person: Any, truth: list[str]
             break
         reached.append(told[0])
         assert told[1:] == [True, True], f"{told[0]} does not show its focus"
-    for part in ("export-button", "invert", "theme", "help-button", "choice", "name-1", "tab-map", "map-scroll", "class-open"):
+    for part in (
+        "export-button",
+        "invert",
+        "theme",
+        "help-button",
+        "choice",
+        "name-1",
+        "tab-map",
+        "map-scroll",
+        "class-open",
+    ):
         assert part in reached, (part, reached)
 
 

@@ -13,15 +13,6 @@ import tnesi
 from tnesi.data import load_named
 
 
-def export(person: Any, file: str, folder: Path) -> Path:
-    person.page.click("#export-button")
-    with person.page.expect_download() as coming:
-        person.page.click(f"#export-menu a[href='/api/export/{file}']")
-    place = folder / file
-    coming.value.save_as(place)
-    return place
-
-
 def test_ten_answers_and_what_comes_of_them(
     digits_studio: Any, visit: Callable[..., Any], truth: list[str], tmp_path: Path
 ) -> None:
@@ -46,13 +37,13 @@ def test_ten_answers_and_what_comes_of_them(
     assert person.page.inner_text("#count .number") == "10"
     assert asked not in rows
 
-    with export(person, "labels.csv", tmp_path).open() as file:
+    with person.export("labels.csv", tmp_path).open() as file:
         assert {(int(line["row"]), line["label"]) for line in csv.DictReader(file)} == {(r, truth[r]) for r in rows}
-    with export(person, "predictions.csv", tmp_path).open() as file:
+    with person.export("predictions.csv", tmp_path).open() as file:
         assert sum(1 for _ in file) == len(truth) + 1
-    assert export(person, "predictions.parquet", tmp_path).read_bytes()[:4] == b"PAR1"
-    assert "<html" in export(person, "report.html", tmp_path).read_text()
-    model = tnesi.load(export(person, "model.tnesi", tmp_path))
+    assert person.export("predictions.parquet", tmp_path).read_bytes()[:4] == b"PAR1"
+    assert "<html" in person.export("report.html", tmp_path).read_text()
+    model = tnesi.load(person.export("model.tnesi", tmp_path))
     test = load_named("digits").test
     predicted = np.array([str(name) for name in model.predict(test.X)])
     assert (predicted != np.array([str(name) for name in test.y])).mean() < 0.45

@@ -40,7 +40,9 @@ def texts(folder: Path) -> tuple[Path, list[str]]:
     return place, names
 
 
-def test_measurements_are_bars_with_names(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:
+def test_measurements_are_bars_with_names(
+    studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
+) -> None:
     data, truth = flowers(tmp_path)
     person = visit(studio(data).address)
     row = person.wait_for_question()

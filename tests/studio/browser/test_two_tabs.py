@@ -9,9 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize("same_browser", [True, False], ids=["two tabs", "two people"])
-def test_two_at_once(
-    digits_studio: Any, visit: Callable[..., Any], truth: list[str], same_browser: bool
-) -> None:
+def test_two_at_once(digits_studio: Any, visit: Callable[..., Any], truth: list[str], same_browser: bool) -> None:
     one = visit(digits_studio.address)
     one.wait_for_question()
     other = visit(digits_studio.address, beside=one if same_browser else None)

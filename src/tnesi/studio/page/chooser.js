@@ -4,6 +4,7 @@ import { el, keep, percent, setText } from "./dom.js";
 import { now } from "./state.js";
 
 const LONGEST_NAME = 100;
+const LEAST_SHARE = 0.005; // of a guess that is told
 let boxes = 0;
 
 /** The class that is meant by what was typed: the same name, or one that differs in case only (not for single letters). */
@@ -59,22 +60,23 @@ export class Chooser {
     this.list.classList.toggle("many", classes.length > 12);
     keep(this.list, classes, (one) => one.name, (one) => this.#button(one.name), (button, one) => {
       paint(button, one.colour);
-      const share = shares.get(one.name);
-      const [key, name, said, bar] = ["kbd", ".choice-name", ".choice-share", ".guess > span"].map((part) => button.querySelector(part));
+      const guessed = shares.get(one.name);
+      const share = guessed >= LEAST_SHARE ? guessed : undefined;
+      const [key, name, figure, bar] = ["kbd", ".choice-name", ".choice-share", ".guess > span"].map((part) => button.querySelector(part));
       setText(key, one.key ?? "");
       key.hidden = !one.key || one.key === one.name; // then the name is drawn as the key
       name.classList.toggle("is-key", one.key === one.name);
       setText(name, one.name);
-      setText(said, share === undefined ? "" : percent(share, 0));
-      button.title = one.name;
+      setText(figure, share === undefined ? "" : percent(share, 0));
+      button.title = share === undefined ? one.name : `${one.name}: ${percent(share)}`;
       bar.style.inlineSize = share === undefined ? "0" : `${Math.max(2, 100 * share)}%`;
       button.classList.toggle("current", one.name === current);
       button.disabled = this.disabled;
-      const told = [one.name];
-      if (one.key) told.push(`key ${one.key}`);
-      if (share !== undefined) told.push(`guess ${percent(share)}`);
-      if (one.name === current) told.push("the label now");
-      button.setAttribute("aria-label", told.join(", "));
+      const said = [one.name];
+      if (one.key) said.push(`key ${one.key}`);
+      if (share !== undefined) said.push(`guess ${percent(share)}`);
+      if (one.name === current) said.push("the label now");
+      button.setAttribute("aria-label", said.join(", "));
     });
     keep(this.known, classes, (one) => one.name, (one) => el("option", { value: one.name }));
     this.input.disabled = this.disabled;

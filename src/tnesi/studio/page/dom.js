@@ -59,6 +59,9 @@ export function announce(text) {
   });
 }
 
+/** Begin with a capital letter. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 const whole = new Intl.NumberFormat("en");
 
 export const count = (number) => whole.format(Math.round(number));

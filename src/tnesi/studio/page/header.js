@@ -1,7 +1,7 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
 import { ApiError, download } from "./api.js";
 import { isDark } from "./colours.js";
-import { el, kept, plural, setText } from "./dom.js";
+import { capital, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { notice } from "./question.js";
 import { lineListeners, now, watch } from "./state.js";
@@ -131,8 +131,8 @@ function status(state) {
   if (now.line === "lost" || now.line === "stranger") return ["bad", "Connection lost"];
   if (outbox.waiting()) return ["bad", `${plural(outbox.unsaved(), "answer")} not saved yet`];
   if (state.phase === "failed") return ["bad", "Stopped"];
-  if (state.phase === "reading") return ["busy", state.progress?.text || "Reading the data"];
-  if (state.phase === "training") return ["busy", state.progress?.text || "Getting to know the data"];
+  if (state.phase === "reading") return ["busy", capital(state.progress?.text || "reading the data")];
+  if (state.phase === "training") return ["busy", capital(state.progress?.text || "getting to know the data")];
   if (outbox.unsaved()) return ["busy", "Saving"];
   if (state.busy) return ["busy", "Learning from your answers"];
   return ["good", state.answers.total ? "All answers saved" : "Ready"];

@@ -4,7 +4,7 @@ import { paint } from "./colours.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
-import { classOf, now, watch } from "./state.js";
+import { classOf, lineListeners, now, watch } from "./state.js";
 
 const SMALLEST = 18;
 const SMALLEST_TOUCHED = 26;
@@ -53,6 +53,9 @@ export function startMap() {
   new ResizeObserver(() => fit()).observe(parts.scroll);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
   document.addEventListener("tnesi-style", restyle);
+  lineListeners.add((line) => {
+    if (line !== "open") version = null; // a server that was started again counts its maps anew
+  });
   watch(fromState);
   return painter;
 }

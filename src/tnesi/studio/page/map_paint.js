@@ -1,6 +1,6 @@
 // Drawing the map: each field's picture as ink on the colour of its class, stronger where it is more certain.
+import { picture } from "./api.js";
 import { classColour, css, mix, themeColours } from "./colours.js";
-import { loaded } from "./pictures.js";
 
 const FADE = 320; // milliseconds from old colours to new ones
 const WEAK = 0.2; // strength of a class that is hardly certain
@@ -20,7 +20,7 @@ export class MapPainter {
 
   /** Take another map: its cells and their pictures. Nothing is drawn before these are there. */
   async take(map) {
-    const sheet = map.sheet ? await loaded(map.sheet) : null;
+    const sheet = map.sheet ? await picture(map.sheet) : null;
     this.map = map;
     this.sheet = sheet;
     this.ink = null;
@@ -30,7 +30,7 @@ export class MapPainter {
   /** The pictures in the ink of the theme: dark pixels are opaque, white ones clear. */
   #inked() {
     if (!this.sheet || this.ink) return this.ink;
-    const { naturalWidth: width, naturalHeight: height } = this.sheet;
+    const { width, height } = this.sheet;
     const ink = new OffscreenCanvas(width, height);
     const context = ink.getContext("2d", { willReadFrequently: true });
     context.drawImage(this.sheet, 0, 0);

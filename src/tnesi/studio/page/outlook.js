@@ -3,6 +3,11 @@ import { count, percent, plural, setText, svg } from "./dom.js";
 import { watch } from "./state.js";
 
 const [WIDTH, HEIGHT] = [120, 32];
+const WAIT = {
+  reading: "The data are being read.",
+  training: "The program is getting to know the data. Have a look at what it finds on the map.",
+  failed: "Read what went wrong, then start the studio again. Your answers are kept.",
+};
 
 export function startOutlook() {
   watch(render);
@@ -25,7 +30,8 @@ function render(state) {
   setText(part("count", "words"), told.join(", "));
   const advice = document.getElementById("advice");
   advice.dataset.kind = state.advice?.kind ?? "";
-  setText(part("advice", "said"), state.advice?.text ?? (state.phase === "ready" ? "" : "The program is getting to know the data."));
+  const early = state.phase !== "ready" && !state.question;
+  setText(part("advice", "said"), early ? WAIT[state.phase] : state.advice?.text ?? "");
 }
 
 function renderDecided(state) {

@@ -1,7 +1,7 @@
 // "What is this?": the example that the program asks about, and the answer to it.
 import { paint } from "./colours.js";
 import { Chooser } from "./chooser.js";
-import { announce, el, keep, plural, setText } from "./dom.js";
+import { announce, capital, el, keep, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
 import { openRow } from "./row.js";
@@ -75,7 +75,7 @@ function emptyFrame(state) {
   return words[state?.phase] ?? "Connecting.";
 }
 
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 
 function render() {
   const state = now.state;
@@ -130,7 +130,8 @@ export function notice(text, lasting = false, kind = "") {
 function fromOutbox(entry) {
   if (entry.state === "waiting") {
     const many = outbox.unsaved();
-    notice(`${plural(many, "answer")} not saved yet, retrying`, true, "warning");
+    const what = many === 1 && entry.label ? entry.label : plural(many, "answer");
+    notice(`${what}: not saved yet, retrying`, true, "warning");
   } else if (entry.state === "refused") notice(entry.error, true, "warning");
   else if (entry.state === "saved" && outbox.unsaved() === 0 && parts.notice.dataset.kind === "warning") notice("Saved");
   if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");

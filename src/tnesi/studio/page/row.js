@@ -62,7 +62,7 @@ export async function openRow(row) {
 function render(entry) {
   const { label, predicted, probabilities, margin, history } = shown;
   setText(parts.label, label ? `Labelled ${label}` : predicted ? `No label; looks like ${predicted}` : "No label yet");
-  keep(parts.guesses, probabilities ?? [], ([name]) => name, ([name]) => el("li", {}, el("span", { class: "swatch" }), el("span", { class: "guess-name" }, name), el("span", { class: "guess-share" })), (line, [name, share]) => {
+  keep(parts.guesses, (probabilities ?? []).filter(([, share]) => share >= 0.001), ([name]) => name, ([name]) => el("li", {}, el("span", { class: "swatch" }), el("span", { class: "guess-name" }, name), el("span", { class: "guess-share" })), (line, [name, share]) => {
     paint(line, classOf(name)?.colour);
     setText(line.querySelector(".guess-share"), percent(share));
   });

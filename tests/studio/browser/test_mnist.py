@@ -1,0 +1,53 @@
+"""The whole way with MNIST: from a fresh start over ten answers, with a kill -9 in the middle, to a model that predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tnesi
+from tnesi.data import Data
+
+
+@pytest.mark.slow
+def test_ten_digits_of_mnist(
+    studio: Callable[..., Any], visit: Callable[..., Any], mnist: Data, tmp_path: Path
+) -> None:
+    truth = [str(label) for label in mnist.y]
+    running = studio("mnist")
+    person = visit(running.address)
+    page = person.page
+    page.wait_for_selector("#progress.on")
+    assert page.locator("#question .placeholder").is_visible()
+    page.wait_for_selector(".map-sheet canvas[style]", timeout=60_000)  # fields, long before it is done
+    if "Ready" not in page.inner_text("#status"):
+        person.shoot("training")
+    person.wait_for_question()
+    person.shoot("mnist-first-question")
+    rows = person.answer(truth, 5)
+    person.wait_for_answers(5)
+    before = person.number("decided")
+
+    person.offline = True
+    running.kill()
+    page.wait_for_selector("#banner:has-text('connection')")
+    row = person.row
+    person.name(truth[row])
+    page.wait_for_selector(".chip.waiting")
+    person.shoot("connection-lost")
+    running.start()
+    person.wait_for_question(row)
+    rows += [row, *person.answer(truth, 4)]
+    person.wait_for_answers(10)
+    assert len(set(rows)) == 10
+    assert person.number("decided") > before
+    person.shoot("mnist-ten-answers")
+
+    model = tnesi.load(person.export("model.tnesi", tmp_path))
+    assert mnist.test is not None
+    predicted = np.array([str(name) for name in model.predict(mnist.test.X)])
+    assert (predicted != np.array([str(name) for name in mnist.test.y])).mean() < 0.08
