@@ -59,7 +59,7 @@ def test_undo_goes_back_to_the_beginning(digits_studio: Any, visit: Callable[...
         person.page.wait_for_selector(f"#question-row:text-matches(' {row}$')")
         person.wait_for_answers(left)
     assert person.page.is_disabled("button:has-text('Undo')")
-    assert person.page.inner_text("#decided .number") == "–"
+    assert person.page.inner_text("#decided .number") == "\u2013"
     assert person.page.locator("#question .choice").count() == 0
 
 

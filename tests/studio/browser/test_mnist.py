@@ -1,4 +1,4 @@
-"""The whole way with MNIST: from a fresh start over ten answers, with a kill -9 in the middle, to a model that predicts."""
+"""The whole way with MNIST: from a fresh start over ten answers and a kill -9 to a model that predicts."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_pictures_of_all_states(digits_studio: Any, visit: Callable[..., Any], t
 
 def test_many_classes_and_long_names(digits_studio: Any, visit: Callable[..., Any]) -> None:
     names = [f"kind {i}" for i in range(28)] + [
-        "a name that is much longer than any button is wide, and goes on",
+        "a name that is longer than any button is wide, and goes on",
         "x" * 100,
     ]
     for row, name in enumerate(names):

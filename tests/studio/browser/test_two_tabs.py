@@ -59,4 +59,5 @@ def test_a_conflict_of_two_is_kept_with_its_history(
     one.page.locator(".trail .chip").first.click()
     one.page.wait_for_selector("#row-panel[open]")
     assert "something else" in one.page.inner_text("#row-panel .row-label")
-    assert "2 times" in one.page.inner_text("#row-panel")
+    told = one.page.inner_text("#row-panel")
+    assert int(told.split("Answered ")[1].split()[0]) >= 2
