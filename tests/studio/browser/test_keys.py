@@ -16,6 +16,8 @@ def person(digits_studio: Any, visit: Callable[..., Any]) -> Any:
 
 
 def press(person: Any, *keys: str) -> None:
+    """Press keys like a person, who first looks: a key that comes at once was meant for the example before."""
+    person.page.wait_for_timeout(200)
     for key in keys:
         person.page.keyboard.press(key)
 
@@ -50,6 +52,7 @@ def test_answering_by_keys(person: Any, truth: list[str]) -> None:
 
 def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     row = person.wait_for_question()
+    person.page.wait_for_timeout(200)
     person.page.keyboard.type("shirt", delay=30)  # S skips, the rest is ignored
     assert person.wait_for_question(row) != row
     assert "Press Enter first" in person.page.inner_text("#question .notice")
@@ -70,6 +73,18 @@ def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     person.wait_for_question(row)
     person.wait_for_answers(3)
     assert person.page.locator("#question .choice").count() == 1
+
+
+def test_a_key_that_bounces_answers_once(person: Any, truth: list[str]) -> None:
+    person.name("something")
+    person.wait_for_question()
+    person.wait_for_answers(1)
+    row = person.row
+    press(person, "1", "1", "1")
+    assert person.wait_for_question(row) != row
+    person.wait_for_answers(2)
+    person.page.locator("#question .choice").dblclick()
+    person.wait_for_answers(3)
 
 
 def test_names_can_be_given_up(person: Any) -> None:

@@ -53,8 +53,10 @@ def test_measurements_are_bars_with_names(
     person.answer(truth, 5)
     person.wait_for_answers(5)
     assert person.number("decided") > 0
+    person.shoot("measurements")
     person.page.click("#tab-gallery")
     person.page.wait_for_selector("#panel-gallery .tile canvas")
+    person.shoot("measurements-gallery", [1280])
     assert (tmp_path / "flowers.csv.studio.sqlite").exists()
 
 
@@ -64,6 +66,7 @@ def test_many_measurements_without_names_are_a_profile(
     np.save(tmp_path / "wine.npy", load_wine().data)
     person = visit(studio(tmp_path / "wine.npy").address)
     person.wait_for_question()
+    person.shoot("profile", [1280])
     profile = person.page.locator("#question svg.profile")
     assert profile.locator("rect").count() == load_wine().data.shape[1]
     assert "profile of 13 bars" in profile.get_attribute("aria-label")
@@ -80,10 +83,12 @@ def test_texts_are_their_top_words(studio: Callable[..., Any], visit: Callable[.
     rows = person.answer(truth, 6)
     assert person.page.locator("#question .choice").count() == len({truth[row] for row in rows})
     person.wait_for_answers(6)
+    person.shoot("texts")
     person.page.focus(".map-scroll")
     assert "(" in person.page.inner_text("#map-said")  # a field is told by its word
     person.page.keyboard.press("Enter")
     person.page.wait_for_selector("#field-panel[open] .tile-words")
+    person.shoot("texts-field", [400, 1280])
     person.page.keyboard.press("Escape")
     person.page.click("#tab-gallery")
     person.page.wait_for_selector("#panel-gallery .tile-words")

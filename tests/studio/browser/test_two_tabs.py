@@ -50,7 +50,7 @@ def test_a_conflict_of_two_is_kept_with_its_history(
     other = visit(digits_studio.address)
     other.wait_for_question()
     other.page.click("#tab-gallery")
-    other.page.select_option("#gallery-class", label="Labelled by you")
+    other.page.select_option("#gallery-class", label="With a label")
     other.page.click(f"#panel-gallery li[data-row='{row}'] .tile")
     other.page.fill("#row-panel input", "something else")
     other.page.press("#row-panel input", "Enter")

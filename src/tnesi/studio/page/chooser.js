@@ -89,7 +89,10 @@ export class Chooser {
       "button", { type: "button", class: "choice" },
       el("kbd"), el("span", { class: "choice-name" }), el("span", { class: "choice-share" }), el("span", { class: "guess" }, el("span")),
     );
-    button.addEventListener("click", (event) => this.choose(label, event.detail === 0 ? "keyboard" : "pointer"));
+    button.addEventListener("click", (event) => {
+      if (event.detail > 1) return; // the second half of a double click: the next example is not meant
+      this.choose(label, event.detail === 0 ? "keyboard" : "pointer");
+    });
     return button;
   }
 

@@ -68,7 +68,7 @@ export async function openField(field) {
     fact("Certainty", typeof found.certainty === "number" && found.class ? percent(found.certainty) : "–"),
     fact("Stands for", `${found.mass < 10 ? found.mass.toFixed(1) : count(found.mass)} rows`),
   );
-  const others = (found.neighbours ?? []).slice(0, 8);
+  const others = (found.neighbours ?? []).filter((other) => kind() === "words" || pictureOf(other)).slice(0, 8);
   parts.neighbours.replaceChildren(...others.map((other) => fieldButton(other)));
   parts.neighbours.previousElementSibling.hidden = others.length === 0;
   showTiles(parts.list, found.rows, openRow);

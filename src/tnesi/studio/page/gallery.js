@@ -74,7 +74,7 @@ async function search() {
 }
 
 function fromState(state) {
-  const options = [{ value: "", name: "All rows" }, { value: "l", name: "Labelled by you" }, ...state.classes.map((one) => ({ value: `c${one.name}`, name: one.name }))];
+  const options = [{ value: "", name: "All rows" }, { value: "l", name: "With a label" }, ...state.classes.map((one) => ({ value: `c${one.name}`, name: one.name }))];
   const chosen = parts.class.value;
   keep(parts.class, options, (one) => one.value, (one) => el("option", { value: one.value }, one.name));
   if (parts.class.value !== chosen && !options.some((one) => one.value === chosen)) {

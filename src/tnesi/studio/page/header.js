@@ -102,6 +102,7 @@ function render(state) {
   const { data } = state;
   setText(by("data-name"), data.name ?? "");
   setText(by("data-rows"), data.rows ? plural(data.rows, "row") : "");
+  by("invert").hidden = data.kind !== "image";
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);
   renderStatus(state);
@@ -125,6 +126,7 @@ function renderStatus(state) {
   by("status").dataset.kind = kind;
   setText(document.querySelector("#status .status-text"), text);
   by("status").title = text;
+  by("status").setAttribute("aria-live", kind === "busy" ? "off" : "polite"); // each iteration would be too much
 }
 
 function status(state) {

@@ -44,6 +44,7 @@ function onKey(event) {
   if (key.length !== 1 || key === " ") return;
   if (event.repeat) return event.preventDefault(); // a key that is held down answers once
   event.preventDefault();
+  if (panel && key === "?") return;
   if (panel) return keyInRow(key, classWithKey(key));
   onQuestion(key);
 }
@@ -59,6 +60,6 @@ function onQuestion(key) {
   if (!inView()) return;
   if (isLetter(key) && (found || command)) lastLetter = performance.now();
   if (found) answer(found.name);
-  else if (command) command();
+  else if (command) command(null);
   else beginName(key);
 }

@@ -13,6 +13,13 @@ export function startOutlook() {
   watch(render);
 }
 
+/** For those who listen: the figures after each answer, in one sentence. */
+function inWords(state) {
+  const error = state.error_estimate;
+  const told = error ? `, expected error ${percent(error.value, 1)}, likely ${range(error.low, error.high)}` : "";
+  return `${percent(state.decided)} decided${told}.`;
+}
+
 function setNumber(id, text) {
   setText(part(id, "number"), text ?? "–");
   part(id, "number").classList.toggle("unknown", text === null);
@@ -28,6 +35,7 @@ function render(state) {
   const told = [plural(state.classes.length, "class", "classes")];
   if (skips) told.push(`${count(skips)} skipped`);
   setText(part("count", "words"), told.join(", "));
+  if (!state.busy && state.answers.labels > 0) setText(document.getElementById("figures-said"), inWords(state));
   const advice = document.getElementById("advice");
   advice.dataset.kind = state.advice?.kind ?? "";
   const early = state.phase !== "ready" && !state.question;

@@ -8,11 +8,13 @@ import { openRow } from "./row.js";
 import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
+const GLANCE = 150; // milliseconds: keys this soon after a picture came were meant for the one before
 const SLOW = 350; // milliseconds after which a save is worth a word
 
 const parts = {};
 const trail = [];
 let shown = null; // the question on the page, only once its picture is there
+let shownAt = 0;
 let coming = null; // the question whose picture is being loaded
 let pending = null; // the answer to `shown` that the server has not acknowledged yet
 
@@ -59,6 +61,7 @@ async function present(question) {
   if (coming !== question) return; // another one came in the meantime
   coming = null;
   shown = question;
+  shownAt = performance.now();
   pending = null;
   parts.frame.replaceChildren(picture);
   render();
@@ -70,8 +73,9 @@ function emptyFrame(state) {
     reading: "Reading the data.",
     training: "The program is looking at the data. The first question comes as soon as it has seen enough.",
     failed: state?.error ?? "Something went wrong; the terminal says more.",
-    ready: "No more questions: every row has a label or was skipped.",
+    ready: "The next question is being chosen.",
   };
+  if (state?.phase === "ready" && state.answers.labels + state.answers.skips >= state.data.rows) return "No more questions: every row has a label or was skipped.";
   return words[state?.phase] ?? "Connecting.";
 }
 
@@ -138,17 +142,19 @@ function fromOutbox(entry) {
   render();
 }
 
+const tooSoon = () => performance.now() - shownAt < GLANCE;
+
 /** Answer the question on the page. */
 export async function answer(label, how = "key") {
-  if (!shown || pending) return;
+  if (!shown || pending || (how === "key" && tooSoon())) return;
   const { row, number } = shown;
   const entry = await give("label", { row, label, question: number }, `${label}`);
   if (how === "pointer") parts.card.focus({ preventScroll: true });
   return entry;
 }
 
-export async function skip() {
-  if (!shown || pending) return;
+export async function skip(event) {
+  if (!shown || pending || (!event && tooSoon())) return;
   await give("skip", { row: shown.row }, "Skipped");
 }
 

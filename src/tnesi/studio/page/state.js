@@ -13,6 +13,7 @@ const listeners = new Set();
 let source = null;
 let pause = FIRST_WAIT;
 let again = null;
+let attempt = 0;
 let hiddenSince = null;
 
 /** Call `listener` with the newest state whenever it or the line changes. */
@@ -56,7 +57,10 @@ export async function connect() {
   clearTimeout(again);
   source?.close();
   source = null;
-  if (!(await ask())) return later();
+  const mine = ++attempt;
+  const found = await ask();
+  if (mine !== attempt) return; // tried anew meanwhile
+  if (!found) return later();
   source = new EventSource(path("/api/events", { client }));
   source.addEventListener("open", () => {
     pause = FIRST_WAIT;
