@@ -58,6 +58,8 @@ export class Chooser {
     const shares = new Map(guesses);
     this.empty.hidden = classes.length > 0;
     this.list.classList.toggle("many", classes.length > 12);
+    const longest = Math.max(0, ...classes.map((one) => one.name.length));
+    this.list.dataset.names = longest > 12 ? "long" : longest > 6 ? "medium" : "short";
     keep(this.list, classes, (one) => one.name, (one) => this.#button(one.name), (button, one) => {
       paint(button, one.colour);
       const guessed = shares.get(one.name);

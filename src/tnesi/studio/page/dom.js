@@ -59,6 +59,9 @@ export function announce(text) {
   });
 }
 
+/** Keep a percent sign with its number. */
+export const together = (text) => text.replaceAll(" %", "\u00a0%");
+
 /** Begin with a capital letter. */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { paint } from "./colours.js";
 import { announce, count, el, percent, setText } from "./dom.js";
 import { Panel } from "./panel.js";
-import { kind, profile } from "./pictures.js";
+import { kind, profile, wordList } from "./pictures.js";
 import { onRelabel, openRow } from "./row.js";
 import { classOf } from "./state.js";
 import { nameTile, showTiles } from "./tiles.js";
@@ -61,7 +61,7 @@ export async function openField(field) {
   }
   shown = found;
   setText(panel.title, `Field ${field}`);
-  const picture = kind() === "words" ? wordsOf(found.words ?? []) : pictureOf(field) ?? (found.profile ? profile(found.profile, found.profile_names, `Field ${field}`) : el("p", { class: "no-picture" }, "No picture"));
+  const picture = kind() === "words" ? wordList(found.words ?? [], `Field ${field}`) : pictureOf(field) ?? (found.profile ? profile(found.profile, found.profile_names, `Field ${field}`) : el("p", { class: "no-picture" }, "No picture"));
   parts.frame.replaceChildren(picture);
   parts.facts.replaceChildren(
     fact("Class", className(found.class)),
@@ -73,10 +73,6 @@ export async function openField(field) {
   parts.neighbours.previousElementSibling.hidden = others.length === 0;
   showTiles(parts.list, found.rows, openRow);
   panel.show();
-}
-
-function wordsOf(words) {
-  return el("p", { class: "tile-words" }, words.slice(0, 8).map(([word]) => word).join(" · "));
 }
 
 function fieldButton(field) {

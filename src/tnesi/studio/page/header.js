@@ -102,6 +102,7 @@ function render(state) {
   const { data } = state;
   setText(by("data-name"), data.name ?? "");
   setText(by("data-rows"), data.rows ? plural(data.rows, "row") : "");
+  root.dataset.kind = data.kind;
   by("invert").hidden = data.kind !== "image";
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);

@@ -1,5 +1,6 @@
 // Drawing the map: each field's picture as ink on the colour of its class, stronger where it is more certain.
 import { picture } from "./api.js";
+import { kind } from "./pictures.js";
 import { classColour, css, mix, themeColours } from "./colours.js";
 
 const FADE = 320; // milliseconds from old colours to new ones
@@ -108,10 +109,11 @@ export class MapPainter {
     const [height, width] = this.map.tile;
     const columns = this.map.sheet_columns;
     const scale = side / Math.max(height, width);
-    const [w, h] = [width * scale, height * scale];
+    const [w, h] = kind() === "profile" ? [0.76 * side, 0.76 * side] : [width * scale, height * scale];
     context.imageSmoothingEnabled = scale < 1;
+    const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbours' pixels
     context.drawImage(
-      this.ink, (i % columns) * width, Math.floor(i / columns) * height, width, height,
+      this.ink, (i % columns) * width + edge, Math.floor(i / columns) * height + edge, width - 2 * edge, height - 2 * edge,
       x + (side - w) / 2, y + (side - h) / 2, w, h,
     );
   }

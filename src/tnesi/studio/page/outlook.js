@@ -1,5 +1,5 @@
 // How it stands: the share decided, the expected error in plain words, the number of answers, and advice.
-import { count, percent, plural, setText, svg } from "./dom.js";
+import { count, percent, plural, setText, svg, together } from "./dom.js";
 import { watch } from "./state.js";
 
 const [WIDTH, HEIGHT] = [120, 32];
@@ -39,7 +39,7 @@ function render(state) {
   const advice = document.getElementById("advice");
   advice.dataset.kind = state.advice?.kind ?? "";
   const early = state.phase !== "ready" && !state.question;
-  setText(part("advice", "said"), early ? WAIT[state.phase] : state.advice?.text ?? "");
+  setText(part("advice", "said"), early ? WAIT[state.phase] : together(state.advice?.text ?? ""));
 }
 
 function renderDecided(state) {

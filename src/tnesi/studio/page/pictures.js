@@ -60,7 +60,7 @@ function describe(values, names, name) {
 const short = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 function bar(text, share, said) {
-  const line = el("li", {}, el("span", { class: "bar-name", title: text }, text), el("span", { class: "bar" }, el("span")), said && el("span", { class: "bar-value" }, said));
+  const line = el("li", {}, el("span", { class: "bar-name", title: text }, text), said && el("span", { class: "bar-value" }, said), el("span", { class: "bar" }, el("span")));
   line.querySelector(".bar > span").style.inlineSize = `${Math.max(0, Math.min(100, 100 * share))}%`;
   return line;
 }
@@ -70,7 +70,8 @@ function namedBars(values, names, top, name) {
   return el("ul", { class: "named-bars", "aria-label": `${name}: values`, tabindex: "0" }, ...lines);
 }
 
-function wordList(words, name) {
+/** Words with bars for their weights, [[word, weight], ...]. */
+export function wordList(words, name) {
   if (!words.length) return el("p", { class: "no-picture" }, "This row has no words.");
   const top = Math.max(...words.map(([, weight]) => weight), 1e-30);
   const lines = words.map(([word, weight]) => bar(word, weight / top));
@@ -93,6 +94,6 @@ export async function drawTiles(rows, canvases) {
 
 /** The place of a small picture, or the words of the row. */
 export function smallPicture(row) {
-  if (kind() === "words") return el("span", { class: "tile-words" }, (row.words ?? []).join(" · ") || "no words");
+  if (kind() === "words") return el("span", { class: "tile-words" }, (row.words ?? []).join(", ") || "no words");
   return el("canvas", { class: "tile-picture", width: 1, height: 1 });
 }

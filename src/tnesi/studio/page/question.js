@@ -1,7 +1,7 @@
 // "What is this?": the example that the program asks about, and the answer to it.
 import { paint } from "./colours.js";
 import { Chooser } from "./chooser.js";
-import { announce, capital, el, keep, plural, setText } from "./dom.js";
+import { announce, capital, el, keep, plural, setText, together } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
 import { openRow } from "./row.js";
@@ -79,7 +79,7 @@ function emptyFrame(state) {
   return words[state?.phase] ?? "Connecting.";
 }
 
-const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
+const sentence = (text) => together(capital(text)) + (/[.!?]$/.test(text) ? "" : ".");
 
 function render() {
   const state = now.state;

@@ -1,7 +1,7 @@
 // Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
 import { paint } from "./colours.js";
 import { el, percent, setText } from "./dom.js";
-import { drawTiles, smallPicture } from "./pictures.js";
+import { drawTiles, kind, smallPicture } from "./pictures.js";
 import { classOf } from "./state.js";
 
 /** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
@@ -13,6 +13,8 @@ export function showTiles(list, rows, open) {
     line.dataset.row = row.row;
     return line;
   });
+  const longest = Math.max(...rows.map((row) => (row.label ?? row.predicted ?? "").length));
+  list.classList.toggle("wide", kind() === "words" || longest > 3);
   list.replaceChildren(...tiles);
   rows.forEach((row, i) => nameTile(tiles[i], row));
   return drawTiles(rows.map((row) => row.row), tiles.map((tile) => tile.querySelector("canvas")));
