@@ -26,19 +26,16 @@
 
   // Text that is hard to read on what is behind it, after WCAG 2 AA (disabled controls apart).
   faint() {
-    const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
     const rgb = (colour) => {
-      canvas.clearRect(0, 0, 1, 1);
-      canvas.fillStyle = colour;
-      canvas.fillRect(0, 0, 1, 1);
-      return [...canvas.getImageData(0, 0, 1, 1).data];
+      const [r, g, b, alpha = 1] = colour.match(/^rgba?\((.+)\)$/)[1].split(/[ ,/]+/).map(Number);
+      return [r, g, b, alpha];
     };
     const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
     const light = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255);
     const behind = (node) => {
       for (; node; node = node.parentElement) {
         const found = rgb(getComputedStyle(node).backgroundColor);
-        if (found[3] === 255) return found;
+        if (found[3] === 1) return found;
       }
       return [255, 255, 255];
     };
@@ -50,7 +47,7 @@
       if (node.closest(":disabled, option, .out-of-sight, noscript, .skip-link")) continue;
       const [low, high] = [light(rgb(getComputedStyle(node).color)), light(behind(node))].sort((a, b) => a - b);
       const least = parseFloat(getComputedStyle(node).fontSize) >= 24 ? 3 : 4.5;
-      if ((high + 0.05) / (low + 0.05) < least) faint.push(node.outerHTML);
+      if ((high + 0.05) / (low + 0.05) < least) faint.push(`${getComputedStyle(node).color} on ${behind(node)}: ${node.outerHTML}`);
     }
     return faint;
   },

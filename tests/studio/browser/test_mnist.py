@@ -27,7 +27,7 @@ def test_ten_digits_of_mnist(
     if "Ready" not in page.inner_text("#status"):
         person.shoot("training")
     person.wait_for_question()
-    person.shoot("mnist-first-question")
+    person.shoot("mnist-first-question", [1280])
     rows = person.answer(truth, 5)
     person.wait_for_answers(5)
     before = person.number("decided")
@@ -38,7 +38,7 @@ def test_ten_digits_of_mnist(
     row = person.row
     person.name(truth[row])
     page.wait_for_selector(".chip.waiting")
-    person.shoot("connection-lost")
+    person.shoot("connection-lost", [400, 1280])
     running.start()
     person.wait_for_question(row)
     rows += [row, *person.answer(truth, 4)]

@@ -53,7 +53,7 @@ def test_measurements_are_bars_with_names(
     person.answer(truth, 5)
     person.wait_for_answers(5)
     assert person.number("decided") > 0
-    person.shoot("measurements")
+    person.shoot("measurements", [400, 1280])
     person.page.click("#tab-gallery")
     person.page.wait_for_selector("#panel-gallery .tile canvas")
     person.shoot("measurements-gallery", [1280])
@@ -83,13 +83,32 @@ def test_texts_are_their_top_words(studio: Callable[..., Any], visit: Callable[.
     rows = person.answer(truth, 6)
     assert person.page.locator("#question .choice").count() == len({truth[row] for row in rows})
     person.wait_for_answers(6)
-    person.shoot("texts")
+    person.shoot("texts", [400, 1280])
     person.page.focus(".map-scroll")
     assert "(" in person.page.inner_text("#map-said")  # a field is told by its word
     person.page.keyboard.press("Enter")
     person.page.wait_for_selector("#field-panel[open] .tile-words")
-    person.shoot("texts-field", [400, 1280])
+    person.shoot("texts-field", [1280])
     person.page.keyboard.press("Escape")
     person.page.click("#tab-gallery")
     person.page.wait_for_selector("#panel-gallery .tile-words")
     assert person.page.locator("#panel-gallery .tile").count() == 60
+
+
+def test_data_that_cannot_be_learned(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:
+    np.save(tmp_path / "negative.npy", np.random.default_rng(0).normal(size=(300, 20)))
+    person = visit(studio(tmp_path / "negative.npy").address)
+    person.page.wait_for_selector("#banner:has-text('Negative values')")
+    assert person.page.inner_text("#status") == "Stopped"
+    person.shoot("failed", [400, 1280])
+
+
+def test_after_the_last_row(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:
+    np.save(tmp_path / "few.npy", np.random.default_rng(0).integers(1, 9, (4, 20)))
+    person = visit(studio(tmp_path / "few.npy").address)
+    person.answer(["a", "b", "a", "b"], 3)
+    person.page.click("button:has-text('Skip')")
+    person.page.wait_for_selector("#question .placeholder:has-text('No more questions')")
+    person.page.click("button:has-text('Undo')")
+    person.wait_for_question()
+    person.wait_for_answers(3)

@@ -25,7 +25,7 @@ def test_pictures_of_all_states(digits_studio: Any, visit: Callable[..., Any], t
     person.shoot("field")
     page.locator("#field-panel .tile").first.click()
     page.wait_for_selector("#row-panel[open]")
-    person.shoot("row")
+    person.shoot("row", [400, 1280])
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     page.click("#tab-gallery")

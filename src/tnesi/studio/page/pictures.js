@@ -37,7 +37,8 @@ export async function largePicture(what, name) {
 /** A bar per feature, the highest as high as the picture. */
 export function profile(values, names, name) {
   if (!values.length) return el("p", { class: "no-picture" }, "This row is empty.");
-  const top = Math.max(...values, 1e-30);
+  const top = Math.max(...values);
+  if (!(top > 0)) return el("p", { class: "no-picture" }, "All values of this row are zero.");
   if (names && values.length <= NAMED_BARS) return namedBars(values, names, top, name);
   const gap = values.length <= 64 ? 0.15 : 0;
   const bars = values.map((value, i) => {

@@ -72,7 +72,7 @@ function emptyFrame(state) {
   const words = {
     reading: "Reading the data.",
     training: "The program is looking at the data. The first question comes as soon as it has seen enough.",
-    failed: state?.error ?? "Something went wrong; the terminal says more.",
+    failed: "There are no questions: learning has stopped.",
     ready: "The next question is being chosen.",
   };
   if (state?.phase === "ready" && state.answers.labels + state.answers.skips >= state.data.rows) return "No more questions: every row has a label or was skipped.";
