@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from tnesi.data import Data, load_named
 from tnesi.studio import first_layer
 from tnesi.studio.first_layer import Settings
 from tnesi.studio.security import Door
-from tnesi.studio.server import bind, create_app
+from tnesi.studio.server import Server, bind
 from tnesi.studio.session import Session
 from tnesi.studio.store import Store
 
@@ -94,20 +94,18 @@ def learned_bytes(digits: Data) -> bytes:
     return first_layer.to_bytes(first_layer.learn(digits, Settings(fields=100), lambda *_: False))
 
 
-@pytest.fixture
-def sessions(tmp_path: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessions]:
-    """Open a session on digits; the same file again is a restart."""
+@contextmanager
+def opening(folder: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessions]:
     opened: list[Session] = []
 
-    def open_session(name: str = "digits.sqlite", *, start: bool = True) -> Session:
-        store = Store(tmp_path / name, digits.fingerprint, digits.name, digits.rows.n_rows)
+    def open_session(name: str = "digits.sqlite") -> Session:
+        store = Store(folder / name, digits.fingerprint, digits.name, digits.rows.n_rows)
         if store.kept_model() is None:
             store.keep_model(learned_bytes, Settings(fields=100).text())
         session = Session(digits, store, Settings())
         opened.append(session)
-        if start:
-            session.start()
-            wait_for(lambda: session.questions.ready and session.map_version)
+        session.start()
+        wait_for(lambda: session.questions.ready and session.map_version)
         return session
 
     yield open_session
@@ -115,18 +113,24 @@ def sessions(tmp_path: Path, digits: Data, learned_bytes: bytes) -> Iterator[Ses
         session.close()
 
 
+@pytest.fixture
+def sessions(tmp_path: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessions]:
+    """Open a session on digits; the same file again is a restart."""
+    with opening(tmp_path, digits, learned_bytes) as open_session:
+        yield open_session
+
+
 @contextmanager
 def served(session: Session) -> Iterator[Client]:
     """Serve a session on a free port of this machine."""
     listening = bind("127.0.0.1", 0)
     door = Door("t" * 43, "127.0.0.1", listening.getsockname()[1])
-    config = uvicorn.Config(create_app(session, door), log_level="warning", ws="none", http="h11", lifespan="on")
-    server = uvicorn.Server(config)
+    server = Server(session, door)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     wait_for(lambda: server.started)
     yield Client(session, door)
-    server.should_exit = server.force_exit = True
+    server.handle_exit(signal.SIGINT, None)
     thread.join()
     listening.close()
 
@@ -134,4 +138,11 @@ def served(session: Session) -> Iterator[Client]:
 @pytest.fixture
 def page(sessions: Sessions) -> Iterator[Client]:
     with served(sessions()) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_page(tmp_path_factory: pytest.TempPathFactory, digits: Data, learned_bytes: bytes) -> Iterator[Client]:
+    """One for all tests of a file."""
+    with opening(tmp_path_factory.mktemp("shared"), digits, learned_bytes) as sessions, served(sessions()) as client:
         yield client

@@ -75,7 +75,7 @@ def label(
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings
     from tnesi.studio.security import Door
-    from tnesi.studio.server import bind, new_token, serve
+    from tnesi.studio.server import Server, bind, new_token
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
 
@@ -101,7 +101,9 @@ def label(
         out.say(f"{_import(store, found):,} labels taken over.")
     session = Session(found, store, settings)
     try:
-        serve(session, door, listening, lambda: _announce(out, door, store.path, browser=browser))
+        session.start()
+        _announce(out, door, store.path, browser=browser)
+        Server(session, door).run(sockets=[listening])
     finally:
         session.close()
         out.say(f"Everything is in {store.path}. Go on with the same command.")

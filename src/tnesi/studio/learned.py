@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
+from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labelling.suggest import Known
 from tnesi.layers.classes import margins
 from tnesi.studio.answers import View
@@ -43,7 +44,6 @@ class Learned:
         The class of the rows that a field stands for, and their share.
     decided : float
     estimate : Estimate or None
-    conflicts : list of Conflict
     """
 
     layer: FirstLayer
@@ -59,7 +59,6 @@ class Learned:
     field_certainty: Array = field(default_factory=lambda: np.empty(0))
     decided: float = 0.0
     estimate: Estimate | None = None
-    conflicts: list[Conflict] = field(default_factory=list)
     _orders: dict[tuple[int | None, str], Array] = field(default_factory=dict)
 
     @cached_property
@@ -75,6 +74,14 @@ class Learned:
             return Known(self.label, nothing.classes, nothing.posterior, nothing.confidence, nothing.rivals)
         rivals = names[self.model.label_rivals_]
         return Known(self.label, names, self.posterior, self.model.label_confidence_, rivals)
+
+    def find_conflicts(self) -> list[Conflict]:
+        """Return the labels that their surroundings contradict; it takes about as long as learning."""
+        if self.model is None:
+            return []
+        with single_threaded_blas():
+            labeller, method = self.model._known_labeller(), self.model.label_method_
+            return conflicts(labeller, self.label, self.best, len(self.names), method)
 
     def order(self, number: int | None, how: str) -> Array:
         """Return the rows of a class (None: of all), by certainty or number."""
@@ -124,7 +131,6 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         field_certainty=field_shares.max(axis=1),
         decided=float(np.mean(margin > CLEAR)),
         estimate=_estimate(layer, model, label, best, t),
-        conflicts=conflicts(layer.activities, label, best, len(names)),
     )
 
 

@@ -135,8 +135,10 @@ class Learner:
             ahead = max(AHEAD, 2 * session.questions.n_clients())
             session.publish_plan(plan(labeller, learned.known(), view.skips, ahead))
             done = wanted
+            if not self._wanted.is_set():
+                session.publish_conflicts(learned)
             n_rows, n_labels, n_classes = learned.label.size, int((learned.label >= 0).sum()), len(learned.names)
-            for n in (n_classes + 1, n_classes + 2, n_parts(n_labels + AHEAD // 2, n_rows)):
+            for n in (n_classes + 1, n_classes + 2, n_parts(n_labels + AHEAD, n_rows)):
                 if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
                     labeller.clusters(n)
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import betaincinv
 
+from tnesi.labelling.labeller import NEAR, Labeller
+from tnesi.labelling.left_out import LeftOut
 from tnesi.layers.classes import sums_by_class
 
 Array = npt.NDArray[Any]
@@ -18,6 +20,7 @@ CLEAR = 0.6
 """A row is decided where its best class is ahead of the second best by more than this, as in the published rule."""
 _CONFLICT = 0.8
 _MOST_CONFLICTS = 20
+_FEW = 0.15
 _TOLD_APART = 10
 """So many answers in a row that only say what was known already make more of them pointless."""
 _STILL = 0.003
@@ -102,7 +105,9 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
     shape = value * worth + 0.5, (1 - value) * worth + 0.5
     low, high = (float(betaincinv(*shape, side)) for side in (_SIDE, 1 - _SIDE))
-    note = f"an estimate from {given.size} labels: between {100 * low:.1f} % and {100 * high:.1f} %, nine times out of ten"
+    note = (
+        f"an estimate from {given.size} labels: between {100 * low:.1f} % and {100 * high:.1f} %, nine times out of ten"
+    )
     return Estimate(value, min(low, value), max(high, value), note)
 
 
@@ -122,26 +127,47 @@ def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) 
     return out
 
 
-def conflicts(activities: sparse.csr_array, label: Array, best: Array, n_classes: int) -> list[Conflict]:
+def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
     """Return the labels among rows of another class, the most surrounded ones first.
 
-    The surroundings of a row are the other rows that share its fields; every field counts alike.
+    The surroundings of a row are the other rows that share its fields, as far as these are active. A label that has
+    spread has made its surroundings what they are: there, others tell what they would be without it. Where many labels
+    seem to be wrong, classes overlap, and surroundings tell nothing.
     """
     points = np.flatnonzero(label >= 0)
+    if method == "cluster":
+        return _worst(_surrounded(labeller.activities, points, label, best, n_classes))
+    test, found = LeftOut.of(label, n_classes, labeller.seed), []
+    for out, rest in test.rounds():
+        given = test.points[rest], test.label[rest], n_classes, (NEAR[-1],), labeller.n_threads
+        ((layer, _),) = labeller._spread_layers(*given)
+        without = layer.posterior(labeller.activities).argmax(axis=1)
+        found += _surrounded(labeller.activities, test.points[out], label, without, n_classes)
+    return _worst(found) if len(found) <= max(1, _FEW * np.count_nonzero(test.part >= 0)) else []
+
+
+def _worst(found: list[Conflict]) -> list[Conflict]:
+    return sorted(found, key=lambda one: -one.probability)[:_MOST_CONFLICTS]
+
+
+def _surrounded(
+    activities: sparse.csr_array, points: Array, label: Array, best: Array, n_classes: int
+) -> list[Conflict]:
     count = sums_by_class(activities, None, best, n_classes)
     found = []
     for point in points.tolist():
-        own = activities.indices[activities.indptr[point] : activities.indptr[point + 1]]
-        around = count[own].copy()
+        own = slice(*activities.indptr[point : point + 2])
+        around = count[activities.indices[own]].copy()
         around[:, best[point]] -= 1
         size = around.sum(axis=1)
-        if not size.any():
+        weight = np.where(size > 0, activities.data[own], 0)
+        if not weight.any():
             continue
-        shares = (around[size > 0] / size[size > 0, None]).mean(axis=0)
+        shares = (weight / np.maximum(size, 1)) @ around / weight.sum()
         seems = int(shares.argmax())
         if seems != label[point] and shares[seems] >= _CONFLICT:
             found.append(Conflict(point, int(label[point]), seems, float(shares[seems])))
-    return sorted(found, key=lambda one: -one.probability)[:_MOST_CONFLICTS]
+    return found
 
 
 def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], estimate: Estimate | None) -> tuple[str, str]:

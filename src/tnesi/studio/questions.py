@@ -14,11 +14,12 @@ import numpy.typing as npt
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labelling.labeller import Labeller
 from tnesi.labelling.suggest import MOST_PARTS, Known, Suggestion, suggest
+from tnesi.studio.first_layer import N_CLUSTERS
 
 Array = npt.NDArray[Any]
 
 AHEAD = 10
-"""Questions that are prepared; also the step by which the parts of the data become finer."""
+"""Questions that are prepared."""
 _HELD = 300.0
 """Seconds for which nobody else gets a question that is open."""
 _MOST_CLIENTS = 1000
@@ -26,16 +27,14 @@ ANY_ROW = "a row at random: the next questions are being prepared"
 
 
 def n_parts(n_labels: int, n_rows: int) -> int:
-    """Return into how many parts the data are divided to find questions.
-
-    It grows in steps: parts take seconds to find, and so they can be found ahead.
+    """Return into how many parts the data are divided to find questions: few at first, then as many as are found soon.
 
     Examples
     --------
     >>> [n_parts(n, 60_000) for n in (0, 9, 10, 500)]
-    [10, 10, 20, 100]
+    [10, 10, 100, 100]
     """
-    return max(2, min(AHEAD * (n_labels // AHEAD + 1), MOST_PARTS, n_rows))
+    return max(2, min(N_CLUSTERS if n_labels < N_CLUSTERS else MOST_PARTS, n_rows))
 
 
 def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:

@@ -20,6 +20,7 @@ _ERRORS = {
     "404": "no such thing",
     "409": "not possible now",
     "413": "too large",
+    "414": "too long",
     "415": "no JSON",
     "422": "a value is not right",
     "429": "too many",

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
-from tnesi.studio.requests import MOST_BYTES
+from tnesi.studio.requests import MOST_BYTES, RequestError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -28,7 +28,9 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+_LONGEST_QUERY = 8192
 _READS = ("GET", "HEAD")
+_TOO_LARGE = f"the request has more than {MOST_BYTES} bytes"
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,9 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        began = False
 
         async def with_headers(message: Message) -> None:
-            nonlocal began
             if message["type"] == "http.response.start":
-                began = True
                 names = {name for name, _ in message["headers"]}
                 extra = [pair for pair in _HEADERS if pair[0] not in names]
                 if b"cache-control" not in names:
@@ -113,11 +112,7 @@ class Guard:
         if refusal is not None:
             await _refuse(with_headers, *refusal)
             return
-        try:
-            await self.app(scope, _limited(receive), with_headers)
-        except TooLargeError:
-            if not began:
-                await _refuse(with_headers, 413, f"the request has more than {MOST_BYTES} bytes")
+        await self.app(scope, _limited(receive), with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return why a request is refused, None if it is not."""
@@ -132,9 +127,11 @@ class Guard:
             return 403, "the request comes from another page"
         if one.get(b"sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
             return 403, "the request comes from another page"
+        if len(scope["query_string"]) > _LONGEST_QUERY:
+            return 414, "the address is too long"
         length = one.get(b"content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
-            return 413, f"the request has more than {MOST_BYTES} bytes"
+            return 413, _TOO_LARGE
         if not scope["path"].startswith("/api/"):
             return None if scope["method"] in _READS else (405, "only reading is possible here")
         by_header = self._door.knows(_bearer(one.get(b"authorization", "")))
@@ -158,10 +155,6 @@ class Guard:
         return None if found is None else found.value
 
 
-class TooLargeError(Exception):
-    """A body went on after its limit."""
-
-
 def _limited(receive: Receive) -> Receive:
     size = 0
 
@@ -170,7 +163,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > MOST_BYTES:
-            raise TooLargeError
+            raise RequestError(413, _TOO_LARGE)
         return message
 
     return limited

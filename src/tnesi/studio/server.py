@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -90,15 +90,22 @@ def _error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "something went wrong in the studio: the terminal says more"}, 500)
 
 
-class _Server(uvicorn.Server):
-    """Tells open streams that it ends: they would keep it waiting."""
+class Server(uvicorn.Server):
+    """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
-    def __init__(self, config: uvicorn.Config, on_exit: Callable[[], None]) -> None:
+    def __init__(self, session: Session, door: Door) -> None:
+        self._guard = create_app(session, door)
+        config = uvicorn.Config(
+            self._guard, log_level="warning", access_log=False, lifespan="on", ws="none", http="h11", loop="asyncio",
+            server_header=False, timeout_graceful_shutdown=3,
+        )  # fmt: skip
         super().__init__(config)
-        self._on_exit = on_exit
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._on_exit()
+        bell = getattr(self._guard.app.state, "bell", None)
+        if bell is not None:
+            bell.closing = True
+            bell.ring()
         super().handle_exit(sig, frame)
 
 
@@ -116,22 +123,3 @@ def bind(host: str, port: int | None, likely: int | None = None) -> socket.socke
 
 def new_token() -> str:
     return secrets.token_urlsafe(32)
-
-
-def serve(session: Session, door: Door, listening: socket.socket, on_start: Callable[[], None]) -> None:
-    """Answer requests until Ctrl-C."""
-    guard = create_app(session, door)
-
-    def stop() -> None:
-        bell = getattr(guard.app.state, "bell", None)
-        if bell is not None:
-            bell.closing = True
-            bell.ring()
-
-    config = uvicorn.Config(
-        guard, log_level="warning", access_log=False, lifespan="on", ws="none", http="h11", loop="asyncio",
-        server_header=False, timeout_graceful_shutdown=3,
-    )  # fmt: skip
-    session.start()
-    on_start()
-    _Server(config, stop).run(sockets=[listening])

@@ -15,7 +15,7 @@ from tnesi.studio.field_map import FieldMap
 from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.learned import Learned
 from tnesi.studio.learner import Learner
-from tnesi.studio.outlook import Step, advice
+from tnesi.studio.outlook import Conflict, Step, advice
 from tnesi.studio.pictures import Shown
 from tnesi.studio.questions import Questions
 from tnesi.studio.store import Store
@@ -53,6 +53,7 @@ class Session:
         self._phase, self._error = "reading", ""
         self._progress: tuple[str, float | None] = ("", None)
         self._steps: list[Step] = []
+        self._clashes: list[tuple[str, str, Conflict]] = []
         self._points: list[Json] = [json.loads(text) for text in store.kept_points(MOST_POINTS)]
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -112,6 +113,10 @@ class Session:
             self.store.keep_point(learned.answer, json.dumps(point))
         self._changed()
 
+    def publish_conflicts(self, learned: Learned) -> None:
+        self._clashes = [(learned.names[one.label], learned.names[one.seems], one) for one in learned.find_conflicts()]
+        self._changed()
+
     def publish_plan(self, questions: Sequence[Suggestion]) -> None:
         self.questions.offer(questions)
         self._changed()
@@ -156,7 +161,7 @@ class Session:
         view, learned = self.store.view, self.learned
         estimate = None if learned is None or learned.estimate is None else learned.estimate._asdict()
         n_classes = len(view.classes)
-        clashes = self._conflicts(view, learned)
+        clashes = self._conflicts(view)
         kind, text = advice(n_classes, len(clashes), self._steps, learned.estimate if learned else None)
         reflected = 0 if learned is None else learned.answer
         return {
@@ -197,11 +202,9 @@ class Session:
             }
         return entry
 
-    def _conflicts(self, view: View, learned: Learned | None) -> list[Json]:
+    def _conflicts(self, view: View) -> list[Json]:
         found = []
-        for one in learned.conflicts if learned is not None else ():
-            assert learned is not None
-            label, seems = learned.names[one.label], learned.names[one.seems]
+        for label, seems, one in self._clashes:
             if view.labels.get(one.row) == label:  # nobody has looked again yet
                 entry = {
                     "row": one.row,
