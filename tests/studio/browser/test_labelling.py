@@ -98,6 +98,30 @@ def test_an_answer_outlives_its_page(own_studio: Any, visit: Callable[..., Any],
     assert person.wait_for_question() != row
 
 
+def test_an_acknowledgement_that_is_lost(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+    person = visit(digits_studio.address)
+    row = person.wait_for_question()
+    person.offline = True
+    lost = []
+
+    def lose(route: Any) -> None:
+        if len(lost) < 2:
+            lost.append(route.fetch().json()["answer"])  # the server has it, the page does not hear of it
+            route.abort()
+        else:
+            route.continue_()
+
+    person.page.route("**/api/answers", lose)
+    person.name(truth[row])
+    person.page.wait_for_selector(".chip.waiting")
+    assert person.wait_for_question(row) != row
+    person.wait_for_answers(1)
+    assert len(lost) == 2
+    assert len(set(lost)) == 1  # sent three times, taken once
+    person.page.click("text=Undo")
+    person.wait_for_answers(0)
+
+
 def test_refused_and_strange_addresses(digits_studio: Any, visit: Callable[..., Any]) -> None:
     person = visit(digits_studio.address)
     person.wait_for_question()

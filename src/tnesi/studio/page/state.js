@@ -34,10 +34,17 @@ function setLine(line) {
   for (const listener of lineListeners) listener(line);
 }
 
+/** In the order of their keys, so that they are found at a glance; those without one as they came. */
+const byKey = (classes) =>
+  classes.toSorted((a, b) => {
+    if (a.key === null || b.key === null) return (a.key === null) - (b.key === null);
+    return a.key.localeCompare(b.key, "en", { numeric: true });
+  });
+
 /** Versions grow while a server runs; one that was started again may count anew (`fresh`). */
 function take(state, fresh) {
   if (!fresh && now.state && state.version < now.state.version) return;
-  now.state = state;
+  now.state = { ...state, classes: byKey(state.classes) };
   if (state.data?.project) openOutbox(state.data.project);
   tell();
 }
