@@ -78,7 +78,8 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
     of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
     parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
-    is known depends on the number of labels: the estimate counts like so many rows that have been looked at.
+    is known depends on the number of labels: the estimate counts like so many rows that have been looked at. The lower
+    end of the interval is without classes that nobody has met.
 
     Parameters
     ----------
@@ -97,18 +98,18 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
         return Estimate(0.0, 0.0, 0.0, "all rows have labels")
     only_one = np.bincount(given) == 1
     reached = np.bincount(part[~free], minlength=int(part.max()) + 1) > 0
-    new = float(only_one.sum() / given.size)
+    new = float(only_one.sum() / (given.size + 1))
     wrong = np.where(reached[part], doubt, np.maximum(doubt, new))
     share = np.bincount(best, minlength=naming.confidence.size) / best.size
     swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
-    value = min(1.0, float(wrong[free].mean()) + swapped)
+    value, least = (min(1.0, float(each[free].mean()) + swapped) for each in (wrong, doubt))
     worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
-    shape = value * worth + 0.5, (1 - value) * worth + 0.5
-    low, high = (float(betaincinv(*shape, side)) for side in (_SIDE, 1 - _SIDE))
+    low = float(betaincinv(max(least * worth, 1e-6), (1 - least) * worth + 1, _SIDE))
+    high = float(betaincinv(value * worth + 1, max((1 - value) * worth, 1e-6), 1 - _SIDE))
     note = (
         f"an estimate from {given.size} labels: between {100 * low:.1f} % and {100 * high:.1f} %, nine times out of ten"
     )
-    return Estimate(value, min(low, value), max(high, value), note)
+    return Estimate(value, low, high, note)
 
 
 def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) -> Array:

@@ -38,10 +38,24 @@ def n_parts(n_labels: int, n_rows: int) -> int:
 
 
 def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
-    """Return the next questions, the most useful first."""
-    n_labels = int((known.label >= 0).sum())
+    """Return the next questions, the most useful first.
+
+    Before all others come typical rows of the few parts of the data that no label has reached: they are what the classes
+    are found with. What the first labels say of borders and names is not worth asking about yet.
+    """
+    given = np.flatnonzero(known.label >= 0)
+    exclude, n_rows = sorted(skips), known.label.size
     with single_threaded_blas():
-        return suggest(labeller, known, n, n_parts=n_parts(n_labels, known.label.size), exclude=sorted(skips))
+        found = suggest(labeller, known, n, n_parts=n_parts(given.size, n_rows), exclude=exclude)
+        coarse = n_parts(0, n_rows)
+        place = labeller.clusters(coarse).place
+        if np.unique(place[given]).size == coarse:
+            return found
+        typical = suggest(labeller, Known.nothing(n_rows), coarse, n_parts=coarse, exclude=exclude)
+    reached = set(place[given].tolist())
+    first = [one for one in typical if int(place[one.row]) not in reached]
+    rows = {one.row for one in first}
+    return [*first, *(one for one in found if one.row not in rows)][: max(n, len(first))]
 
 
 @dataclass
