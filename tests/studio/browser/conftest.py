@@ -226,7 +226,7 @@ class Person:
     def export(self, file: str, folder: Path) -> Path:
         """Download an export from the menu into a folder."""
         self.page.click("#export-button")
-        with self.page.expect_download(timeout=60_000) as coming:
+        with self.page.expect_download(timeout=120_000) as coming:
             self.page.click(f"#export-menu a[href='/api/export/{file}']")
         coming.value.save_as(folder / file)
         return folder / file

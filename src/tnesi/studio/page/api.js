@@ -4,6 +4,7 @@ import { kept } from "./dom.js";
 const TOKEN = "tnesi-token";
 const CLIENT = "tnesi-client";
 const PATIENCE = 15000; // milliseconds until a request counts as lost
+const LONG_PATIENCE = 300000; // for what is made first and may be large
 
 let token = null;
 
@@ -41,7 +42,7 @@ export function path(where, query = {}) {
   return given.length ? `${where}?${new URLSearchParams(given)}` : where;
 }
 
-async function send(method, where, body) {
+async function send(method, where, body, patience = PATIENCE) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -52,7 +53,7 @@ async function send(method, where, body) {
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
-      signal: AbortSignal.timeout(PATIENCE),
+      signal: AbortSignal.timeout(patience),
     });
   } catch (error) {
     throw new ConnectionLost(String(error));
@@ -87,7 +88,7 @@ export async function picture(where) {
 
 /** Fetch an export and hand it to the browser as a download. */
 export async function download(where, name) {
-  const response = await send("GET", where);
+  const response = await send("GET", where, undefined, LONG_PATIENCE);
   const address = URL.createObjectURL(await response.blob());
   const link = document.createElement("a");
   link.href = address;
