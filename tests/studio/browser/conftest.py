@@ -240,11 +240,12 @@ class Person:
         for name in ("wide", "nameless", "faint"):
             assert self.found(name) == [], name
 
-    def shoot(self, name: str, sizes: Iterable[int] = SIZES) -> None:
-        """Take pictures of the page, narrow and wide, light and dark, and check each."""
+    def shoot(self, name: str, sizes: Iterable[int] = SIZES, at: str = "body") -> None:
+        """Take pictures of the page from `at` on, narrow and wide, light and dark, and check each."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         for width in sizes:
             self.page.set_viewport_size({"width": width, "height": SIZES[width]})
+            self.page.locator(at).evaluate("node => node.scrollIntoView()")
             for scheme in ("light", "dark"):
                 self.page.emulate_media(color_scheme=scheme)
                 self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -86,7 +86,7 @@ def test_a_wrong_label_is_found_and_mended(person: Any, digits_studio: Any, trut
     conflict = page.locator(".conflict-list li", has_text=f"row {row}")
     conflict.wait_for()
     assert "6" in conflict.inner_text()
-    person.shoot("conflict", [1280])
+    person.shoot("conflict", [400, 1280], at=".conflicts")
     conflict.get_by_role("button").click()
     page.wait_for_selector("#row-panel[open]")
     assert page.inner_text("#row-panel .row-label") == "Labelled 6"

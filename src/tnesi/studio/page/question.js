@@ -1,7 +1,7 @@
 // "What is this?": the example that the program asks about, and the answer to it.
 import { paint } from "./colours.js";
 import { Chooser } from "./chooser.js";
-import { announce, capital, el, keep, plural, setText, together } from "./dom.js";
+import { announce, capital, el, keep, percent, plural, setText, together } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
 import { openRow } from "./row.js";
@@ -68,6 +68,13 @@ async function present(question) {
   announce(`Question ${question.number}: what is row ${question.row}? ${sentence(question.reason)}`);
 }
 
+/** What the program is doing until the first question comes. */
+function waitingFor({ phase, progress }) {
+  if (phase !== "training" || !progress?.text) return "";
+  const share = progress.share > 0 ? ` (${percent(progress.share, 0)})` : "";
+  return sentence(progress.text + share);
+}
+
 function emptyFrame(state) {
   const words = {
     reading: "Reading the data.",
@@ -94,7 +101,7 @@ function render() {
   parts.card.classList.toggle("pending", pending !== null);
   parts.card.setAttribute("aria-busy", String(blocked && state.phase !== "failed"));
   setText(parts.row, shown ? `Question ${shown.number} · row ${shown.row}` : "");
-  setText(parts.reason, shown ? sentence(shown.reason) : "");
+  setText(parts.reason, shown ? sentence(shown.reason) : waitingFor(state));
   parts.chooser.disabled = blocked;
   parts.chooser.update(shown?.suggested);
   parts.chooser.mark(pending?.label ?? null);

@@ -1,6 +1,6 @@
 // The classes with their sizes, and the labels that are worth another look.
 import { paint } from "./colours.js";
-import { count, el, icon, keep, percent, plural, setText } from "./dom.js";
+import { capital, count, el, icon, keep, percent, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { Panel } from "./panel.js";
 import { openRow } from "./row.js";
@@ -72,7 +72,7 @@ function renderConflicts(conflicts) {
     const button = el("button", { type: "button", class: "button", "aria-label": `Look again at row ${one.row}` }, "Look again");
     button.addEventListener("click", () => openRow(one.row));
     return el("li", {}, picture, el("p", {}, el("span", { class: "conflict-text" }), el("span", { class: "hint" }, `row ${one.row}`)), button);
-  }, (line, one) => setText(line.querySelector(".conflict-text"), one.text));
+  }, (line, one) => setText(line.querySelector(".conflict-text"), capital(one.text)));
   if (made.length) drawTiles(made.map(([row]) => row), made.map(([, canvas]) => canvas));
 }
 
