@@ -129,8 +129,8 @@ def save(
     if type(model) not in (PoissonMixture, SimpletronClassifier):
         raise TypeError(f"a {type(model).__name__} cannot be saved: pass a PoissonMixture or a SimpletronClassifier")
     check_is_fitted(model)
-    arrays = _arrays_of(model, training)
     with _explained(f"the model cannot be saved as {path}"):
+        arrays = _arrays_of(model, training)
         text = to_json(_describe(model, provenance, image_shape))
         header = parse(text, {name: array.shape for name, array in arrays.items()})
         check_shapes(header)

@@ -40,7 +40,8 @@ def by_queue(layer: FirstLayer, truth: Any, n: int) -> dict[int, str]:
     labels: dict[int, str] = {}
     labeller = layer.classifier._known_labeller()
     while len(labels) < n:
-        row = plan(labeller, learn(layer, view_of(dict(labels))).known(), ())[0].row
+        asked = plan(labeller, learn(layer, view_of(dict(labels))).known(), ())
+        row = asked[0].row if asked else next(row for row in range(len(truth)) if row not in labels)
         assert row not in labels
         labels[row] = str(truth[row])
     return labels

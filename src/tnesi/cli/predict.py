@@ -186,7 +186,7 @@ def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
     from tnesi.model_file import load
 
     found = load(model)
-    if not isinstance(found, SimpletronClassifier):
+    if not isinstance(found, SimpletronClassifier) or not found.classes_.size:
         raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
     found.set_params(n_threads=threads)
     return found

@@ -123,7 +123,7 @@ def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterat
         inside = place == part
         size = float(weight[inside].sum())
         if not reached[part]:
-            reason = f"stands for about {_rows(size)} ({100 * size / total:.3g} %) that no label has reached"
+            reason = f"stands for about {_rows(size)} ({100 * size / total:.1f} %) that no label has reached"
             yield _Question(size, inside.astype(np.float64), reason, ())
             continue
         if known.classes.size < 2:

@@ -40,7 +40,7 @@ def plot_fields(
 
     Beside each field of a classifier is a column with a cell per class, the first class at the top: a coloured cell is
     a class that the field stands for. With more than 20 classes the cells are grey, and the name of the strongest
-    class is below the field. The fields of a mixture have no classes.
+    class is below the field. The fields of a mixture, or of a classifier without labels, have no classes.
 
     Parameters
     ----------
@@ -58,9 +58,10 @@ def plot_fields(
     figure : matplotlib.figure.Figure
         Save it with ``figure.savefig("fields.png")``.
     """
-    if isinstance(model, PoissonMixture):
-        order = np.random.default_rng(random_state).permutation(model.n_components_)
-        return _Sheet(model.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
+    if isinstance(model, PoissonMixture) or not model.classes_.size:
+        mixture = model if isinstance(model, PoissonMixture) else model.mixture_
+        order = np.random.default_rng(random_state).permutation(mixture.n_components_)
+        return _Sheet(mixture.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])

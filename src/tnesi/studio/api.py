@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -40,7 +41,6 @@ _CLIENT = {"client": Given(Text(0, 64, "[A-Za-z0-9_-]*"), "")}
 _WHO = {"client": Given(_ID), "request": Given(_ID, "")}
 _NUMBER = Whole(0, 10**9)
 _ROW = {"row": Given(Whole(0, _MOST_ROWS))}
-_PICTURES = "private, max-age=86400, immutable"
 
 
 @dataclass(frozen=True)
@@ -279,13 +279,13 @@ async def _gallery(session: Session, given: Json, request: Request) -> Response:
 async def _rows_png(session: Session, given: Json, request: Request) -> Response:
     _with_pictures(session)
     rows = [_existing(session, row) for row in given["rows"]]
-    return await _png(lambda: session.shown.rows_sheet(rows))
+    return await _png(request, lambda: session.shown.rows_sheet(rows))
 
 
 async def _row_png(session: Session, given: Json, request: Request) -> Response:
     _with_pictures(session)
     row = _existing(session, given["row"])
-    return await _png(lambda: session.shown.large(row, given["size"]))
+    return await _png(request, lambda: session.shown.large(row, given["size"]))
 
 
 async def _fields_png(session: Session, given: Json, request: Request) -> Response:
@@ -293,7 +293,7 @@ async def _fields_png(session: Session, given: Json, request: Request) -> Respon
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
         raise RequestError(409, "the map is not made yet: it follows in a moment")
-    return await _png(lambda: session.shown.sheet(layer.fields(shown_map.fields), shown_map.columns))
+    return await _png(request, lambda: session.shown.sheet(layer.fields(shown_map.fields), shown_map.columns))
 
 
 def _with_pictures(session: Session) -> None:
@@ -301,8 +301,14 @@ def _with_pictures(session: Session) -> None:
         raise RequestError(404, "these rows are shown as words: there are no pictures of them")
 
 
-async def _png(draw: Callable[[], bytes]) -> Response:
-    return Response(await asyncio.to_thread(draw), media_type="image/png", headers={"cache-control": _PICTURES})
+async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
+    """Return a picture; a browser that has it already hears so (addresses stay the same where pictures change)."""
+    content = await asyncio.to_thread(draw)
+    etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
+    headers = {"etag": etag, "cache-control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type="image/png", headers=headers)
 
 
 def _export(name: str, content: str) -> Endpoint:

@@ -23,7 +23,7 @@ AHEAD = 10
 _HELD = 300.0
 """Seconds for which nobody else gets a question that is open."""
 _MOST_CLIENTS = 1000
-ANY_ROW = "a row at random: the next questions are being prepared"
+ANY_ROW = "a row at random: there is no better question just now"
 
 
 def n_parts(n_labels: int, n_rows: int) -> int:
@@ -40,8 +40,8 @@ def n_parts(n_labels: int, n_rows: int) -> int:
 def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
     """Return the next questions, the most useful first.
 
-    Before all others come typical rows of the few parts of the data that no label has reached: they are what the classes
-    are found with. What the first labels say of borders and names is not worth asking about yet.
+    Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
+    them. What the first labels say of borders and names is not worth asking about yet.
     """
     given = np.flatnonzero(known.label >= 0)
     exclude, n_rows = sorted(skips), known.label.size
@@ -74,7 +74,7 @@ class Questions:
     """
 
     n_rows: int
-    _plan: Sequence[Suggestion] = ()
+    _plan: Sequence[Suggestion] | None = None
     _open: dict[str, _Open] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _clock: Callable[[], float] = time.monotonic
@@ -90,7 +90,7 @@ class Questions:
     @property
     def ready(self) -> bool:
         """Whether questions have been prepared at all."""
-        return bool(self._plan)
+        return self._plan is not None
 
     def n_clients(self) -> int:
         """Return how many have an open question."""
@@ -111,7 +111,7 @@ class Questions:
     def reopen(self, client: str, row: int) -> Suggestion:
         """Ask a client for a row again."""
         with self._lock:
-            known = next((one for one in self._plan if one.row == row), None)
+            known = next((one for one in self._plan or () if one.row == row), None)
             question = known or Suggestion(row, "its last answer was taken back", ())
             self._hold(client, question)
             return question
@@ -123,7 +123,7 @@ class Questions:
             self._open.pop(next(iter(self._open)))
 
     def _next(self, client: str, done: Collection[int]) -> Suggestion | None:
-        if not self._plan:
+        if self._plan is None:
             return None
         now = self._clock()
         held = {one.question.row for one in self._open.values() if now - one.since < _HELD}
