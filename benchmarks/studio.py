@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from studio_load import measure_load
 
+from tnesi import SimpletronClassifier
 from tnesi._files import replacing
 from tnesi.data import Data, load_named
 from tnesi.labelling.suggest import Known
@@ -51,8 +52,8 @@ def first_layer(data: Data, name: str, seed: int, kept: Path | None) -> FirstLay
             save(layer.classifier, path)
         return layer
     found = load(path)
-    assert not hasattr(found, "weights_")
-    return FirstLayer(found)  # type: ignore[arg-type]
+    assert isinstance(found, SimpletronClassifier)
+    return FirstLayer(found)
 
 
 def ask(data: Data, layer: FirstLayer, way: str, seed: int, shown: tuple[int, ...]) -> Run:
@@ -60,12 +61,13 @@ def ask(data: Data, layer: FirstLayer, way: str, seed: int, shown: tuple[int, ..
     assert data.test is not None
     truth, test_truth = data.y.astype(str), data.test.y.astype(str)
     test = layer.classifier._activities_of(data.test.X)
-    labeller, known, labels = layer.classifier._known_labeller(), Known.nothing(truth.size), {}
+    labeller, known = layer.classifier._known_labeller(), Known.nothing(truth.size)
+    labels: dict[int, str] = {}
     at_random = iter(np.random.default_rng(seed).permutation(truth.size).tolist())
     choose: Callable[[], int] = lambda: next(at_random)  # noqa: E731
     if way == "queue":
         choose = lambda: plan(labeller, known, ())[0].row  # noqa: E731
-    run: Run = {"error": []} | ({"true": [], "expected": [], "low": [], "high": []} if way == "queue" else {})
+    run: Run = {key: [] for key in ("error", *(("true", "expected", "low", "high") if way == "queue" else ()))}
     while len(labels) < shown[-1]:
         row = choose()
         labels[row] = str(truth[row])

@@ -1,4 +1,4 @@
-"""Many clients at once: how long answers take at MNIST's 60,000 rows while the studio learns, and whether one is lost."""
+"""Many clients at once: how long answers take at MNIST's 60,000 rows while the studio learns, and if one is lost."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def measure_load(n_clients: int, seconds: float) -> str:
     times = 1000 * np.array([t for client in clients for t in client.seconds])
     median, p95, p99, most = np.percentile(times, [50, 95, 99, 100])
     return (
-        f"first question {first:.1f} s after the start; {n_clients} clients, {times.size:,} answers in {seconds:.0f} s: "
-        f"median {median:.0f} ms, 95 % within {p95:.0f} ms, 99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
+        f"first question {first:.1f} s after the start; {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
+        f" median {median:.0f} ms, 95 % within {p95:.0f} ms, 99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
         f"{lost} of {len(taken):,} lost after kill -9"
     )
 

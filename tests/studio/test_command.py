@@ -192,7 +192,7 @@ def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
 
 
 def test_a_folder_of_images(run: Callable[..., Process], tmp_path: Path) -> None:
-    X, y = load_digits(return_X_y=True)
+    X = load_digits().data
     for i in range(120):
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(tmp_path / "photos" / f"{i:03}.png")
@@ -207,7 +207,7 @@ def test_a_folder_of_images(run: Callable[..., Process], tmp_path: Path) -> None
 
 
 def test_the_fields_of_a_model(run: Callable[..., Process], tmp_path: Path) -> None:
-    X, y = load_digits(return_X_y=True)
+    X = load_digits().data
     tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
     studio = run("digits", "--model", "mixture.tnesi")
     studio.ready()

@@ -39,9 +39,13 @@ def test_no_request_is_an_error_of_the_server(
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(
-        max_examples=1 if "/export/" in address else 10, deadline=None, phases=[Phase.generate], derandomize=True, database=None,
+        max_examples=1 if "/export/" in address else 10,
+        deadline=None,
+        phases=[Phase.generate],
+        derandomize=True,
+        database=None,
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(case=strategy)
     def check(case: Any) -> None:
         case.call_and_validate(headers=headers_of(shared_page), checks=CHECKS, timeout=60)

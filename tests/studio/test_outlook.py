@@ -83,7 +83,7 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
 
 
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
-    learned = learn(layer, view_of({row: "a" for row in range(30)}))
+    learned = learn(layer, view_of(dict.fromkeys(range(30), "a")))
     assert learned.model is None
     labeller = layer.classifier._known_labeller()
     asked = plan(labeller, learned.known(), ())

@@ -125,9 +125,22 @@ def test_the_files_of_the_page(page: Any) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/page/../api.py", "/page/..%2fapi.py", "/page/%2e%2e/api.py", "/page/..%5capi.py", "/page//etc/passwd", "/page/%00",
-        "/page/../../../pyproject.toml", "/etc/passwd", "//etc/passwd", "/page/index.html/..", "/page/", "/page/api.py",
-        "/api/export/../labels.csv", "/api/export/..%2f..%2fetc%2fpasswd", "/api/pictures/row/..%2f1.png", "/api/rows/../state",
+        "/page/../api.py",
+        "/page/..%2fapi.py",
+        "/page/%2e%2e/api.py",
+        "/page/..%5capi.py",
+        "/page//etc/passwd",
+        "/page/%00",
+        "/page/../../../pyproject.toml",
+        "/etc/passwd",
+        "//etc/passwd",
+        "/page/index.html/..",
+        "/page/",
+        "/page/api.py",
+        "/api/export/../labels.csv",
+        "/api/export/..%2f..%2fetc%2fpasswd",
+        "/api/pictures/row/..%2f1.png",
+        "/api/rows/../state",
     ],
 )
 def test_no_path_is_a_file(page: Any, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN = "own"
+_SWITCH = 5e-4
+"""Seconds after which a thread that learns lets one that answers go first."""
 
 
 @errors_for_people
@@ -79,6 +82,7 @@ def label(
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
 
+    sys.setswitchinterval(_SWITCH)
     out = Output(quiet=quiet)
     settings = Settings(_n_fields(fields), seed, model)
     given_token = token_from_environment()

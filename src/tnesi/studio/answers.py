@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,6 +62,17 @@ class ClassOf(NamedTuple):
     labels: int
 
 
+@dataclass(frozen=True)
+class Done(Container[int]):
+    """The rows that nobody has to be asked for: those that have a label, and those that were skipped."""
+
+    labels: dict[int, str]
+    skips: frozenset[int]
+
+    def __contains__(self, row: object) -> bool:
+        return row in self.labels or row in self.skips
+
+
 class View(NamedTuple):
     """What the answers say at some time; it never changes.
 
@@ -83,6 +94,10 @@ class View(NamedTuple):
     skips: frozenset[int]
     classes: tuple[ClassOf, ...]
     can_undo: bool
+
+    @property
+    def done(self) -> Done:
+        return Done(self.labels, self.skips)
 
 
 @dataclass

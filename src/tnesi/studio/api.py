@@ -84,7 +84,7 @@ async def respond(endpoint: Endpoint, session: Session, request: Request) -> Res
 
 
 async def _state(session: Session, given: Json, request: Request) -> Response:
-    return JSONResponse(session.state(given["client"]))
+    return Response(session.state_text(given["client"])[1], media_type="application/json")
 
 
 async def _events(session: Session, given: Json, request: Request) -> Response:

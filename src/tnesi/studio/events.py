@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from tnesi.studio.session import Session
 _MOST_STREAMS = 100
 _HEARTBEAT = 10.0
 _CALM = 0.1
-"""Seconds between two states, at least: what comes in between is in the later one."""
+"""Seconds between two states, at least (longer where many listen): what comes in between is in the later one."""
 
 
 class Bell:
@@ -62,10 +61,9 @@ async def _events(session: Session, client: str, bell: Bell) -> AsyncIterator[st
         while not bell.closing:
             version = session.version
             if version != sent:
-                state = session.state(client)
-                sent = state["version"]
-                yield f"event: state\nid: {sent}\ndata: {json.dumps(state)}\n\n"
-                await asyncio.sleep(_CALM)
+                sent, text = session.state_text(client)
+                yield f"event: state\nid: {sent}\ndata: {text}\n\n"
+                await asyncio.sleep(_CALM * max(1.0, bell.n_streams / 5))
             elif not await bell.wait(_HEARTBEAT):
                 yield ": still here\n\n"
     finally:

@@ -155,20 +155,15 @@ def _surrounded(
     activities: sparse.csr_array, points: Array, label: Array, best: Array, n_classes: int
 ) -> list[Conflict]:
     count = sums_by_class(activities, None, best, n_classes)
-    found = []
-    for point in points.tolist():
-        own = slice(*activities.indptr[point : point + 2])
-        around = count[activities.indices[own]].copy()
-        around[:, best[point]] -= 1
-        size = around.sum(axis=1)
-        weight = np.where(size > 0, activities.data[own], 0)
-        if not weight.any():
-            continue
-        shares = (weight / np.maximum(size, 1)) @ around / weight.sum()
-        seems = int(shares.argmax())
-        if seems != label[point] and shares[seems] >= _CONFLICT:
-            found.append(Conflict(point, int(label[point]), seems, float(shares[seems])))
-    return found
+    near = activities[points]
+    others = count.sum(axis=1)[near.indices] - 1
+    near.data = np.divide(near.data, others, out=np.zeros(near.nnz), where=others > 0)
+    shares = near @ count
+    shares[np.arange(points.size), best[points]] -= near.sum(axis=1)  # a row does not surround itself
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
+    seems, share = shares.argmax(axis=1), shares.max(axis=1)
+    wrong = np.flatnonzero((seems != label[points]) & (share >= _CONFLICT))
+    return [Conflict(int(points[i]), int(label[points[i]]), int(seems[i]), float(share[i])) for i in wrong]
 
 
 def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], estimate: Estimate | None) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,7 @@ class Questions:
     _plan: Sequence[Suggestion] | None = None
     _open: dict[str, _Open] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _clock: Callable[[], float] = time.monotonic
 
     def offer(self, questions: Sequence[Suggestion]) -> None:
@@ -97,7 +98,7 @@ class Questions:
         with self._lock:
             return sum(self._clock() - held.since < _HELD for held in self._open.values())
 
-    def open_for(self, client: str, done: Collection[int]) -> Suggestion | None:
+    def open_for(self, client: str, done: Container[int]) -> Suggestion | None:
         """Return a client's question; `done` are the rows that have been labelled or skipped."""
         with self._lock:
             if client in self._open and self._open[client].question.row not in done:
@@ -122,7 +123,7 @@ class Questions:
         while len(self._open) > _MOST_CLIENTS:
             self._open.pop(next(iter(self._open)))
 
-    def _next(self, client: str, done: Collection[int]) -> Suggestion | None:
+    def _next(self, client: str, done: Container[int]) -> Suggestion | None:
         if self._plan is None:
             return None
         now = self._clock()
@@ -131,8 +132,7 @@ class Questions:
         free = [question for question in waiting if question.row not in held]
         if free:
             return free[0]
-        rng = np.random.default_rng(len(done))
-        for row in rng.integers(self.n_rows, size=100).tolist():
+        for row in self._rng.integers(self.n_rows, size=100).tolist():
             if row not in done and row not in held:
                 return Suggestion(row, ANY_ROW, ())
         if waiting:

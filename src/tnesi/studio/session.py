@@ -57,7 +57,7 @@ class Session:
         self._points: list[Json] = [json.loads(text) for text in store.kept_points(MOST_POINTS)]
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        self._common: tuple[int, Json] = (0, {})
+        self._common: tuple[Json, str] = ({}, "")
         self._words: tuple[FieldMap | None, list[str]] = (None, [])
         self._learner = Learner(self, settings)
 
@@ -151,11 +151,18 @@ class Session:
 
     def state(self, client: str) -> Json:
         """Return the state for a client, with its open question."""
-        version, common = self._common
-        if version != self.version:
-            common = self._state(version := self.version)
-            self._common = version, common
-        return {**common, "question": self.question(client)}
+        return {**self._now()[0], "question": self.question(client)}
+
+    def state_text(self, client: str) -> tuple[int, str]:
+        """Return the same as JSON, with its version; what is the same for all is written once."""
+        common, text = self._now()
+        return common["version"], f'{text[:-1]}, "question": {json.dumps(self.question(client))}}}'
+
+    def _now(self) -> tuple[Json, str]:
+        if self._common[0].get("version") != self.version:
+            common = self._state(self.version)
+            self._common = common, json.dumps(common)
+        return self._common
 
     def _state(self, version: int) -> Json:
         view, learned = self.store.view, self.learned
@@ -219,7 +226,7 @@ class Session:
     def question(self, client: str) -> Json | None:
         """Return the open question of a client, or give it one."""
         view = self.store.view
-        found = self.questions.open_for(client, view.labels.keys() | view.skips)
+        found = self.questions.open_for(client, view.done)
         return None if found is None else self.describe(found)
 
     def describe(self, question: Suggestion) -> Json:

@@ -74,11 +74,10 @@ export class Chooser {
       bar.style.inlineSize = share === undefined ? "0" : `${Math.max(2, 100 * share)}%`;
       button.classList.toggle("current", one.name === current);
       button.disabled = this.disabled;
-      const said = [one.name];
-      if (one.key) said.push(`key ${one.key}`);
-      if (share !== undefined) said.push(`guess ${percent(share)}`);
-      if (one.name === current) said.push("the label now");
-      button.setAttribute("aria-label", said.join(", "));
+      const said = [key.hidden ? "" : one.key, one.name, figure.textContent].filter(Boolean).join(" ");
+      if (one.key) button.setAttribute("aria-keyshortcuts", one.key);
+      else button.removeAttribute("aria-keyshortcuts");
+      button.setAttribute("aria-label", one.name === current ? `${said}, the label now` : said);
     });
     keep(this.known, classes, (one) => one.name, (one) => el("option", { value: one.name }));
     this.input.disabled = this.disabled;
@@ -89,7 +88,7 @@ export class Chooser {
   #button(label) {
     const button = el(
       "button", { type: "button", class: "choice" },
-      el("kbd"), el("span", { class: "choice-name" }), el("span", { class: "choice-share" }), el("span", { class: "guess" }, el("span")),
+      el("kbd"), " ", el("span", { class: "choice-name" }), " ", el("span", { class: "choice-share" }), el("span", { class: "guess" }, el("span")),
     );
     button.addEventListener("click", (event) => {
       if (event.detail > 1) return; // the second half of a double click: the next example is not meant

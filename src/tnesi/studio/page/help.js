@@ -26,6 +26,7 @@ const WORDS = [
 export function startHelp() {
   panel = new Panel("help-panel", "centred");
   setText(panel.title, "How to label");
+  panel.body.tabIndex = 0; // nothing else in it takes the focus, and it may have to be scrolled
   panel.body.append(
     el("p", {}, "Say what you see, one example at a time. The program asks about those that tell it most; ten answers are often enough. Names that begin with a key's letter: press Enter first."),
     el("h3", {}, "Keys"),

@@ -7,7 +7,7 @@ export class Panel {
     this.body = el("div", { class: "panel-body" });
     const close = el("button", { type: "button", class: "tool", "aria-label": "Close", title: "Close (Esc)" }, icon("M5 5l10 10M15 5 5 15"));
     close.addEventListener("click", () => this.close());
-    this.node = el("dialog", { id, class: `panel ${kind}`, "aria-labelledby": `${id}-title` }, el("header", { class: "panel-head" }, this.title, close), this.body);
+    this.node = el("dialog", { id, class: `panel ${kind}`, "aria-labelledby": `${id}-title` }, el("div", { class: "panel-head" }, this.title, close), this.body);
     this.node.addEventListener("click", (event) => {
       if (event.target === this.node) this.close(); // beside the panel
     });
