@@ -7,7 +7,7 @@ import { classOf } from "./state.js";
 /** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
 export function showTiles(list, rows, open) {
   const tiles = rows.map((row) => {
-    const button = el("button", { type: "button", class: "tile" }, smallPicture(row), el("span", { class: "tile-name" }), el("span", { class: "tile-share" }));
+    const button = el("button", { type: "button", class: "tile" }, smallPicture(row), " ", el("span", { class: "tile-name" }), " ", el("span", { class: "tile-share" }));
     button.addEventListener("click", () => open(row.row));
     const line = el("li", {}, button);
     line.dataset.row = row.row;
@@ -28,13 +28,14 @@ export function nameTile(line, row) {
   button.classList.toggle("labelled", row.label !== null && row.label !== undefined);
   button.classList.toggle("unlike", Boolean(row.label && row.predicted && row.label !== row.predicted));
   setText(button.querySelector(".tile-name"), name ?? "?");
-  setText(button.querySelector(".tile-share"), typeof row.margin === "number" ? row.margin.toFixed(2) : "");
-  const told = [`Row ${row.row}`];
-  if (row.words?.length) told.push(row.words.join(" "));
+  const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
+  setText(button.querySelector(".tile-share"), margin);
+  const seen = [row.words?.length ? row.words.join(", ") : "", name ?? "?", margin].filter(Boolean).join(" ");
+  const told = [seen, `row ${row.row}`];
   if (row.label) told.push(`labelled ${row.label}`);
   if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
   else if (!row.label) told.push("no class yet");
-  if (typeof row.margin === "number") told.push(`margin ${row.margin.toFixed(2)}`);
+  if (margin) told.push(`margin ${margin}`);
   button.setAttribute("aria-label", told.join(", "));
-  button.title = told.join(", ");
+  button.title = told.slice(1).join(", ");
 }
