@@ -213,19 +213,16 @@ class Answers:
         """Give new classes a colour and a key; those of classes without labels are free again."""
         existing = [name for name, n in self._counts.items() if n > 0]
         self._keys = {name: key for name, key in self._keys.items() if self._counts[name] > 0}
-        used = set(self._keys.values())
-        taken = Counter(self._colours[name] for name in existing if name in self._colours)
+        self._colours = {name: colour for name, colour in self._colours.items() if self._counts[name] > 0}
         for name in existing:
-            if name not in self._colours or taken[self._colours[name]] > 1:
-                if name in self._colours:
-                    taken[self._colours[name]] -= 1
-                self._colours[name] = 1 + max(self._colours.values(), default=-1)
-                taken[self._colours[name]] += 1
+            if name not in self._colours:
+                taken = set(self._colours.values())
+                self._colours[name] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
             if name not in self._keys:
+                used = set(self._keys.values())
                 wanted = [key for key in (_own_key(name), *_KEYS) if key is not None and key not in used]
                 if wanted:
                     self._keys[name] = wanted[0]
-                    used.add(wanted[0])
 
 
 def _own_key(name: str) -> str | None:

@@ -55,7 +55,7 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
     reached = set(place[given].tolist())
     first = [one for one in typical if int(place[one.row]) not in reached]
     rows = {one.row for one in first}
-    return [*first, *(one for one in found if one.row not in rows)][: max(n, len(first))]
+    return [*first, *(one for one in found if one.row not in rows)]
 
 
 @dataclass

@@ -22,10 +22,10 @@ export function takeToken() {
   const address = new URL(location.href);
   token = address.searchParams.get("token");
   if (token) {
-    kept.set(TOKEN, token, sessionStorage);
+    kept.set(TOKEN, token, "sessionStorage");
     address.searchParams.delete("token");
     history.replaceState(null, "", address);
-  } else token = kept.get(TOKEN, sessionStorage);
+  } else token = kept.get(TOKEN, "sessionStorage");
 }
 
 export function randomId() {
@@ -34,8 +34,8 @@ export function randomId() {
 }
 
 /** This tab's own name, the same after a reload. */
-export const client = kept.get(CLIENT, sessionStorage) ?? randomId();
-kept.set(CLIENT, client, sessionStorage);
+export const client = kept.get(CLIENT, "sessionStorage") ?? randomId();
+kept.set(CLIENT, client, "sessionStorage");
 
 export function path(where, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");

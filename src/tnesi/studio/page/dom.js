@@ -80,19 +80,19 @@ export function percent(share, digits) {
   return `${text} %`;
 }
 
-/** What is kept in the browser; storage may be switched off. */
+/** What is kept in the browser, for good or in this tab ("sessionStorage"); storage may be switched off. */
 export const kept = {
-  get(key, place = localStorage) {
+  get(key, place = "localStorage") {
     try {
-      return place.getItem(key);
+      return window[place].getItem(key);
     } catch {
       return null;
     }
   },
-  set(key, value, place = localStorage) {
+  set(key, value, place = "localStorage") {
     try {
-      if (value === null) place.removeItem(key);
-      else place.setItem(key, value);
+      if (value === null) window[place].removeItem(key);
+      else window[place].setItem(key, value);
     } catch {
       // it then lasts as long as the page
     }
