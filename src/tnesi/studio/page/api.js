@@ -28,6 +28,9 @@ export function takeToken() {
   } else token = kept.get(TOKEN, "sessionStorage");
 }
 
+/** Without it the page could look, but nothing could be saved. */
+export const hasToken = () => Boolean(token);
+
 export function randomId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,5 +1,5 @@
 // What the server last said, and the line over which it says it.
-import { ApiError, client, get, path } from "./api.js";
+import { ApiError, client, get, hasToken, path } from "./api.js";
 import { openOutbox } from "./outbox.js";
 
 const SILENCE_WHEN_HIDDEN = 20000; // a hidden tab gives its connection back: browsers have six per server
@@ -51,6 +51,10 @@ function take(state, fresh) {
 
 /** Ask for the state once more, e.g. to learn why the line broke. */
 async function ask() {
+  if (!hasToken()) {
+    setLine("stranger");
+    return false;
+  }
   try {
     take(await get("/api/state", { client }), true);
     return true;
