@@ -123,6 +123,9 @@ def test_open_questions_are_given_to_others_after_a_while() -> None:
     assert found is not None
     assert found.row == 0
     assert questions.n_clients() == 1
+    questions.give_back("c")
+    assert questions.n_clients() == 0
+    assert questions.open_for("c", ()) == found  # it has come back
 
 
 def question(row: int) -> Any:

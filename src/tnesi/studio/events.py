@@ -68,3 +68,4 @@ async def _events(session: Session, client: str, bell: Bell) -> AsyncIterator[st
                 yield ": still here\n\n"
     finally:
         bell.n_streams -= 1
+        session.questions.give_back(client)

@@ -36,8 +36,8 @@ class Learner:
         self._closing = threading.Event()
         self._answered, self._wanted = threading.Event(), threading.Event()
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work, nice), name=f"studio-{name}", daemon=True)
-            for name, work, nice in (("learner", self._learn, _NICE), ("planner", self._ask, 2 * _NICE))
+            threading.Thread(target=self._guarded, args=(work,), name=f"studio-{name}", daemon=True)
+            for name, work in (("learner", self._learn), ("planner", self._ask))
         ]
         self._layer: FirstLayer | None = None
         self._unsaved: FirstLayer | None = None
@@ -58,9 +58,7 @@ class Learner:
         for thread in self._threads:
             thread.join(timeout=10)
 
-    def _guarded(self, work: Callable[[], None], nice: int) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # Linux: a thread, and the threads that it starts
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
@@ -73,6 +71,7 @@ class Learner:
         layer = self._first_layer()
         if layer is None:
             return
+        _make_way(_NICE)
         learned = learn(layer, session.store.view)
         self._layer = layer
         session.publish_learned(learned, None)
@@ -121,6 +120,7 @@ class Learner:
     def _ask(self) -> None:
         session = self._session
         done = None
+        _make_way(2 * _NICE)
         while not self._closing.is_set():
             self._wanted.wait()
             self._wanted.clear()
@@ -141,6 +141,12 @@ class Learner:
             for n in (n_classes + 1, n_classes + 2, n_parts(n_labels + AHEAD, n_rows)):
                 if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
                     labeller.clusters(n)
+
+
+def _make_way(nice: int) -> None:
+    """Let others go first: a thread, and those that it starts, have a priority of their own on Linux."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
 def step_between(before: Learned, after: Learned) -> Step | None:

@@ -102,6 +102,7 @@ class Questions:
         """Return a client's question; `done` are the rows that have been labelled or skipped."""
         with self._lock:
             if client in self._open and self._open[client].question.row not in done:
+                self._open[client].since = self._clock()
                 return self._open[client].question
             self._open.pop(client, None)
             question = self._next(client, done)
@@ -116,6 +117,12 @@ class Questions:
             question = known or Suggestion(row, "its last answer was taken back", ())
             self._hold(client, question)
             return question
+
+    def give_back(self, client: str) -> None:
+        """Hear that a client is gone: others may have its question, which is still its own if it comes back."""
+        with self._lock:
+            if client in self._open:
+                self._open[client].since = self._clock() - _HELD
 
     def _hold(self, client: str, question: Suggestion) -> None:
         self._open.pop(client, None)

@@ -225,8 +225,9 @@ class Session:
 
     def question(self, client: str) -> Json | None:
         """Return the open question of a client, or give it one."""
-        view = self.store.view
-        found = self.questions.open_for(client, view.done)
+        if not client:
+            return None
+        found = self.questions.open_for(client, self.store.view.done)
         return None if found is None else self.describe(found)
 
     def describe(self, question: Suggestion) -> Json:
