@@ -46,8 +46,8 @@ def test_undamaged(sound: Path, tmp_path: Path) -> None:
 
 
 HEADER: dict[str, tuple[Damage, str]] = {
-    "newer": (lambda h, a: h.update(format=4), "made by a newer tnesi"),
-    "newer, with unknown entries": (lambda h, a: h.update(format=4, x=1), "pip install --upgrade tnesi"),
+    "newer": (lambda h, a: h.update(format=5), "made by a newer tnesi"),
+    "newer, with unknown entries": (lambda h, a: h.update(format=5, x=1), "pip install --upgrade tnesi"),
     "committee of none": (lambda h, a: h.update(format=2, further_mixtures=[]), "only a committee has format 2"),
     "method of format 1": (lambda h, a: h.update(label_method="soft"), "'label_method'"),
     "format 3 without its entries": (lambda h, a: h.update(format=3, further_mixtures=[]), "'label_method, "),
@@ -231,6 +231,32 @@ def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_
     damage, message = LABELS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_labels, tmp_path, damage))
+
+
+WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
+    "earlier format": (lambda h, a: h.update(format=3), "classes are of type"),
+    "classes": (lambda h, a: h.update(classes=[0, 1]), "only a classifier without labels has format 4"),
+    "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier without labels has format 4"),
+    "method": (lambda h, a: h.update(label_method="soft"), "only a classifier without labels has format 4"),
+    "unknown": (lambda h, a: h.update(unknown=True), "only a classifier without labels has format 4"),
+    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 4"),
+    "type of classes": (lambda h, a: h.update(class_dtype="<U3"), "classes are of type"),
+    "labels": (lambda h, a: a["labels"].__setitem__(0, 0), "labels name classes"),
+    "no rows": (lambda h, a: [a.pop(n) for n in [*a] if n[0] == "a" or n == "labels"], "'activity_"),
+    "class weights": (lambda h, a: a.update(class_weights=np.ones((1, 8), np.float32)), "'class_weights'"),
+    "sizes": (lambda h, a: a.update(class_sizes=np.ones(1)), "'class_sizes'"),
+    "no such field": (lambda h, a: a["activity_fields"].__setitem__(0, 8), "activity_fields"),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_LABELS)
+def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path) -> None:
+    clf = SimpletronClassifier(8, **SMALL).fit(np.random.default_rng(0).random((24, 6)), np.full(24, -1))
+    save(clf, tmp_path / "m")
+    assert load(damaged(tmp_path / "m", tmp_path, lambda h, a: None)).suggest(2)
+    damage, message = WITHOUT_LABELS[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(tmp_path / "m", tmp_path, damage))
 
 
 @pytest.mark.parametrize("sharpness", [1e-300, 1, 1e300])

@@ -284,9 +284,22 @@ def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: P
         save(make_pipeline(fitted), path)
     with pytest.raises(NotFittedError):
         save(fast(), path)
-    with pytest.raises(NotFittedError, match="no labels yet"):
-        save(fast().fit(X, np.full(len(X), -1)), path)
+    with pytest.raises(ModelFileError, match="pass training=True"):
+        save(fast().fit(X, np.full(len(X), -1)), path, training=False)
     assert not path.exists()
+
+
+def test_a_classifier_without_labels_waits_for_some(tmp_path: Path) -> None:
+    for changes in ({}, {"n_mixtures": 2, "label_method": "auto"}):
+        clf = fast(**changes).fit(X, np.full(len(X), -1))
+        loaded = again(clf, tmp_path)
+        assert read_header(tmp_path / "model.tnesi").format == 4
+        assert loaded.classes_.size == 0
+        assert (loaded.activities_ != clf.activities_).nnz == 0
+        assert loaded.suggest(5) == clf.suggest(5)
+        with pytest.raises(NotFittedError, match="no labels yet"):
+            loaded.predict(X)
+        assert_computes_the_same(clf.fit_labels(FEW), loaded.fit_labels(FEW))
 
 
 def test_a_callback_may_add_to_the_history(tmp_path: Path) -> None:

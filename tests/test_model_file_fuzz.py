@@ -59,6 +59,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         SimpletronClassifier(6, n_mixtures=2, truncation=3, unknown_classes=2, **settings).fit(
             rows, names, sample_weight=np.arange(24) % 5
         ),
+        SimpletronClassifier(8, truncation=3, **settings).fit(rows, [-1] * 24),
         PoissonMixture(514, truncation=5, norm=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
@@ -198,8 +199,8 @@ def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 def change_classes(header: Any, arrays: Arrays, rng: random.Random) -> str:
     """Other sizes and another sharpness; the last class is of the unknown or not."""
-    header["format"] = rng.choice([header["format"], 3])
-    if header["format"] == 3:
+    header["format"] = rng.choice([header["format"], 3, 4])
+    if header["format"] > 2:
         header.setdefault("further_mixtures", [])
     header["sharpness"], header["label_method"] = rng.choice([0.5, 3, 1e9, *NASTY]), rng.choice(["soft", "", *NASTY])
     header["unknown"] = rng.choice([True, False])
@@ -236,7 +237,7 @@ OF_CONTENT: list[Callable[[Any, Arrays, random.Random], str]] = [
 
 def mutate(originals: list[Path], rng: random.Random, path: Path) -> str:
     """Write a mutated file, return the name of the mutation."""
-    original = rng.choices(originals, [4, 4, 4, 4, 4, 4, 1])[0]
+    original = rng.choices(originals, [4, 4, 4, 4, 4, 4, 4, 1])[0]
     if rng.random() < 0.4:
         of_bytes = rng.choice(OF_BYTES)
         path.write_bytes(of_bytes(original.read_bytes(), rng.choice(originals).read_bytes(), rng))
@@ -258,7 +259,10 @@ def loads(path: Path) -> bool:
         return False
     read_header(path)
     rows = np.random.default_rng(0).random((3, model.n_features_in_))
-    if isinstance(model, SimpletronClassifier):
+    if isinstance(model, SimpletronClassifier) and not model.classes_.size:
+        assert all(0 <= suggestion.row < model.activities_.shape[0] for suggestion in model.suggest(2))
+        assert np.isfinite(model.mixture_.transform(rows).data).all()
+    elif isinstance(model, SimpletronClassifier):
         assert np.isfinite(model.predict_proba(rows)).all()
         assert np.isin(model.predict(rows), model.classes_).all()
     else:

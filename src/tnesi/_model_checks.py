@@ -44,8 +44,9 @@ def check_shapes(header: Header) -> None:
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
     if header.kind == "classifier":
         later = {"class_sizes", "present"} if header.format > 2 else set()
-        wanted |= {"class_weights"} | names & later & {"class_sizes"}
-        wanted |= _TRAINING | names & ({"row_weights"} | later) if names & _TRAINING else set()
+        if header.classes:
+            wanted |= {"class_weights"} | names & later & {"class_sizes"}
+        wanted |= _TRAINING | names & ({"row_weights"} | later - {"class_sizes"}) if _has_rows(header) else set()
     if names != wanted:
         raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
@@ -64,8 +65,13 @@ def check_shapes(header: Header) -> None:
         raise ValueError(f"image_shape {header.image_shape} does not fit {n_features} features")
     if header.feature_names is not None and len(header.feature_names) != n_features:
         raise ValueError(f"there are {len(header.feature_names)} names for {n_features} features")
-    if header.kind == "classifier":
+    if header.classes is not None:
         classes_of(header)
+
+
+def _has_rows(header: Header) -> bool:
+    """Whether the training rows are in the file: a classifier without labels is nothing without them."""
+    return bool(header.shapes.keys() & _TRAINING) or not header.classes
 
 
 def _arrays_of_mixture(header: Header) -> set[str]:
@@ -102,7 +108,8 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
         _require(bool((sizes >= 0).all() and abs(sizes.sum() - 1) <= _ROUNDING), "class_sizes are shares of the whole")
     if "labels" in arrays:
         starts, values, labels = arrays["activity_starts"], arrays["activity_values"], arrays["labels"]
-        n_fields, n_classes = arrays["class_weights"].shape[1], len(header.classes or ()) - header.unknown
+        n_fields = sum(arrays[name].shape[0] for name in arrays if name.partition(".")[0] == "weights")
+        n_classes = len(header.classes or ()) - header.unknown
         _require(starts[0] == 0 and starts[-1] == values.size, "activity_starts go from the first to the last")
         _require(bool((starts[1:] >= starts[:-1]).all()), "activity_starts ascend")
         _require(_all_in(arrays["activity_fields"], 0, n_fields), "activity_fields name fields")
@@ -142,6 +149,8 @@ def _all_in(values: Array, low: int, end: int) -> bool:
 def classes_of(header: Header) -> Array:
     """Return the classes of a classifier as an array: all different, and but for that of the unknown sorted."""
     values, type_name = header.classes or [], header.class_dtype or ""
+    if header.format == 4 and type_name == "<i8":
+        return np.empty(0, np.int64)
     if not _CLASS_TYPES.fullmatch(type_name):
         raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored: numbers, texts, True and False can")
     dtype = np.dtype(type_name).newbyteorder("=")

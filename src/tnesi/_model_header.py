@@ -12,11 +12,12 @@ import numpy as np
 
 from tnesi.committee import MOST_MIXTURES
 
-FORMAT = 3
+FORMAT = 4
 """Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
 
 Format 2 has committees of mixtures. Format 3 has the label methods with what they learn (sizes of classes, sharpness, a
-class of the unknown), and knows of rows without weight. A model is written in the lowest format that has all of it.
+class of the unknown), and knows of rows without weight. Format 4 has classifiers without any label, whose first layer
+and activities wait for some. A model is written in the lowest format that has all of it.
 """
 MOST_BYTES = 2**25
 _DEEPEST = 8
@@ -54,7 +55,7 @@ class Header:
     mixture_parameters : dict or None
         Of the classifier's first layer.
     classes : list or None
-        The classes, of the type `class_dtype`; None for a mixture.
+        The classes, of the type `class_dtype`; None for a mixture, and none of them in format 4.
     class_dtype : str or None
     recurrent : bool
         Whether the classifier was learned as a recurrent network.
@@ -166,6 +167,8 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
         raise ValueError(f"only a classifier has format {version}")
     if version == 2 and not found["further_mixtures"]:
         raise ValueError("only a committee has format 2, and further_mixtures is empty")
+    if version == 4 and (found["classes"] or found["recurrent"] or found["label_method"] or found["unknown"]):
+        raise ValueError("only a classifier without labels has format 4")
     if found.get("further_mixtures") and found["recurrent"]:
         raise ValueError("only a classifier that is not recurrent has further_mixtures")
     if found["image_shape"] is not None:

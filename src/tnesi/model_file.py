@@ -7,7 +7,7 @@ activities:
 weights            float32  C x D    W
 weight_sums        float32  C        sums of its rows, as learning counts them
 lists              int32    C x L    each field's neighbours, -1 for none (neighbourhood search, many fields)
-class_weights      float32  K x C    R
+class_weights      float32  K x C    R, unless there are no labels
 class_sizes        float64  K        shares of the classes in the data, unless they are taken to be of one size
 activity_starts    int64    N + 1    where each training row's activities begin; these, as a compressed sparse
 activity_fields    int32    S        array, and the labels are there unless ``training=False``
@@ -45,7 +45,6 @@ import tnesi
 from tnesi._files import replacing
 from tnesi._model_checks import ARRAYS, check_shapes, check_values, classes_of
 from tnesi._model_header import (
-    FORMAT,
     LEARNED,
     MOST_BYTES,
     Header,
@@ -130,8 +129,8 @@ def save(
     if type(model) not in (PoissonMixture, SimpletronClassifier):
         raise TypeError(f"a {type(model).__name__} cannot be saved: pass a PoissonMixture or a SimpletronClassifier")
     check_is_fitted(model)
-    arrays = _arrays_of(model, training)
     with _explained(f"the model cannot be saved as {path}"):
+        arrays = _arrays_of(model, training)
         text = to_json(_describe(model, provenance, image_shape))
         header = parse(text, {name: array.shape for name, array in arrays.items()})
         check_shapes(header)
@@ -201,12 +200,12 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
         feature_names=None if names is None else names.tolist(),
         parameters=_parameters_of(model),
         classes=None if classes is None else classes.tolist(),
-        class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str,
+        class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str if classes.size else "<i8",
         recurrent=bool(classifier is not None and classifier._recurrent),
         further_mixtures=[_describe_mixture(mixture) for mixture in others],
-        label_method=classifier.label_method_ if classifier else "hebbian",
-        sharpness=classifier._classes.sharpness if classifier else 1.0,
-        unknown=bool(classifier is not None and classifier._unknown),
+        label_method=vars(classifier).get("label_method_", "") if classifier else "hebbian",
+        sharpness=classifier._classes.sharpness if classifier and classifier.classes_.size else 1.0,
+        unknown=bool(classifier is not None and classifier._n_unnamed()),
         **_describe_mixture(first) | ({} if classifier else {"mixture_parameters": None}),
     )
 
@@ -214,9 +213,11 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
 def _format_of(classifier: SimpletronClassifier | None) -> int:
     if classifier is None:
         return 1
+    if not classifier.classes_.size:
+        return 4
     published = classifier.label_method_ == classifier.label_method == "hebbian"
     if not published or classifier._present is not None:
-        return FORMAT
+        return 3
     return 2 if len(classifier.mixtures_) > 1 else 1
 
 
@@ -255,7 +256,10 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
             own["lists"] = mixture._search.lists
         found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, SimpletronClassifier):
-        found |= {"class_weights": model.class_weights_, "class_sizes": model.class_sizes_}
+        if model.classes_.size:
+            found |= {"class_weights": model.class_weights_, "class_sizes": model.class_sizes_}
+        elif not training:
+            raise ValueError("a classifier without labels is of no use without its activities: pass training=True")
         if training and model._label is not None:
             found |= {
                 "activity_starts": model.activities_.indptr.astype(np.int64),
@@ -367,10 +371,13 @@ def _restore_classifier(
     if "labels" in arrays:
         values, starts = arrays["activity_values"], arrays["activity_starts"]
         starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # as they were: SciPy wants them small
-        shape = arrays["labels"].size, arrays["class_weights"].shape[1]
+        shape = arrays["labels"].size, sum(mixture.n_components_ for mixture in mixtures)
         classifier.activities_ = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
     classifier._weight, classifier._present = arrays.get("row_weights"), arrays.get("present")
     classifier._recurrent = header.recurrent
+    if not header.classes:
+        classifier._keep_none(arrays["labels"], classes_of(header))
+        return
     layer = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
     method, labels, classes = header.label_method, arrays.get("labels"), classes_of(header)
     classifier._keep(layer, labels, classes, method, unknown=header.unknown)

@@ -47,6 +47,7 @@ def models() -> dict[str, Any]:
         "v3-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
             X, few
         ),
+        "v4-unlabelled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
         "v3-unknown": SimpletronClassifier(40, truncation=4, unlabelled="?", unknown_classes=2, **shared).fit(
             X, np.where(np.isin(y, [3, 7]), "?", names)
         ),
@@ -63,9 +64,11 @@ def main() -> None:
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        training = name in ("v1-classifier", "v2-committee", "v3-unknown")
+        training = name in ("v1-classifier", "v2-committee", "v3-unknown", "v4-unlabelled")
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
-        if isinstance(model, SimpletronClassifier):
+        if isinstance(model, SimpletronClassifier) and not model.classes_.size:
+            expected |= {"suggested": [suggestion.row for suggestion in model.suggest(5)]}
+        elif isinstance(model, SimpletronClassifier):
             expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
             if model._unknown:
                 expected |= {"confidence": model.label_confidence_.tolist(), "unknown": model.unknown_share_}

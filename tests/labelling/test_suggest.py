@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from tnesi import SimpletronClassifier, save
+from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.labelling.labeller import Labeller
 from tnesi.labelling.naming import confidence
@@ -175,13 +175,12 @@ def test_from_no_labels_to_a_classifier(unlabelled: SimpletronClassifier, digits
     assert scores[0] > np.mean(at_random) + 0.1
 
 
-def test_what_needs_labels_says_so(unlabelled: SimpletronClassifier, digits: Any, tmp_path: Any) -> None:
+def test_what_needs_labels_says_so(unlabelled: SimpletronClassifier, digits: Any) -> None:
     for action in (
         lambda: unlabelled.predict(digits[0]),
         lambda: unlabelled.predict_proba(digits[0]),
         lambda: unlabelled.score(*digits),
         lambda: unlabelled.transduction_,
-        lambda: save(unlabelled, tmp_path / "m.tnesi"),
     ):
         with pytest.raises(NotFittedError, match=r"no labels yet.*suggest.*fit_labels"):
             action()

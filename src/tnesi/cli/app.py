@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tnesi
-from tnesi.cli import data, fit, inspect, predict, reproduce, tune
+from tnesi.cli import data, fit, inspect, label, predict, reproduce, tune
 from tnesi.cli.console import paragraphs
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def _add(command: Callable[..., Any], panel: str) -> None:
 
 _LEARN, _LOOK, _PAPER = "Learn and predict", "Look at data and models", "The paper"
 _add(fit.fit, _LEARN)
+_add(label.label, _LEARN)
 _add(predict.predict, _LEARN)
 _add(predict.evaluate, _LEARN)
 _add(tune.tune, _LEARN)

@@ -111,7 +111,7 @@ def show(
     n_mixtures = len(found.mixtures_) if isinstance(found, SimpletronClassifier) else 1
     several = f", from the fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
     out.say(f"Written to {output}{several}.")
-    method = found.label_method_ if isinstance(found, SimpletronClassifier) else None
+    method = found.label_method_ if isinstance(found, SimpletronClassifier) and found.classes_.size else None
     if method is not None:
         out.say(f"The classes beside the fields come from {METHODS[method]}.")
     out.finish(output=output, mixtures=n_mixtures, label_method=method)

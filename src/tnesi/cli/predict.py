@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 import time
 from collections.abc import Iterator
@@ -30,7 +28,7 @@ from tnesi.cli.options import AnyData, check_output
 if TYPE_CHECKING:
     from tnesi.classifier import SimpletronClassifier
     from tnesi.data import Data, Source
-    from tnesi.prediction import Evaluation, Predicted
+    from tnesi.prediction import Evaluation
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
 _UNKNOWN = "unknown"
@@ -86,49 +84,24 @@ def predict(
 def _write(file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress) -> dict[str, int]:
     import numpy as np
 
-    from tnesi.prediction import predict_blocks
+    from tnesi.prediction import csv_head, csv_lines, predict_blocks, quoted
 
-    names = [_quoted(str(k)) for k in classifier.classes_.tolist()]
+    names = [quoted(str(k)) for k in classifier.classes_.tolist()]
     counts = np.zeros(len(names), int)
-    files = [_quoted(str(path)) for path in getattr(rows, "paths", ())]
-    file.write("row,label,probability,margin" + (",file\n" if files else "\n"))
+    files = [quoted(str(path)) for path in getattr(rows, "paths", ())]
+    file.write(csv_head(files))
     with ThreadPoolExecutor(1) as writer:  # lines are made and written while the next block is predicted
         written: Future[Any] | None = None
         for block in predict_blocks(classifier, rows):
             if written:
                 written.result()
-            written = writer.submit(lambda found: file.write(_lines(found, names, files)), block)
+            written = writer.submit(lambda found: file.write(csv_lines(found, names, files)), block)
             counts += np.bincount(block.code, minlength=len(names))
             progress.advance(len(block.code))
             progress.tell(f"{block.start + len(block.code):,} rows predicted")
         if written:
             written.result()
     return {str(k): int(n) for k, n in zip(classifier.classes_.tolist(), counts, strict=True)}
-
-
-def _lines(block: Predicted, names: list[str], files: list[str]) -> str:
-    """Return the lines of a block, by one call of the formatter: it takes as long as all else but prediction."""
-    n = len(block.code)
-    columns: list[Any] = [
-        range(block.start, block.start + n),
-        [names[k] for k in block.code.tolist()],
-        block.probability.tolist(),
-        block.margin.tolist(),
-    ]
-    line = "%d,%s,%.6f,%.6f\n"
-    if files:
-        columns.append(files[block.start : block.start + n])
-        line = "%d,%s,%.6f,%.6f,%s\n"
-    cells: list[Any] = [None] * (len(columns) * n)
-    for i, column in enumerate(columns):
-        cells[i :: len(columns)] = column
-    return line * n % tuple(cells)
-
-
-def _quoted(name: str) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow([name])
-    return text.getvalue()
 
 
 @contextmanager
@@ -213,7 +186,7 @@ def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
     from tnesi.model_file import load
 
     found = load(model)
-    if not isinstance(found, SimpletronClassifier):
+    if not isinstance(found, SimpletronClassifier) or not found.classes_.size:
         raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
     found.set_params(n_threads=threads)
     return found

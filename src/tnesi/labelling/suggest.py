@@ -7,7 +7,7 @@ undecided ones of another part, and the rows of two classes that could have exch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -93,11 +93,19 @@ class Known:
         return out
 
 
-def suggest(labeller: Labeller, known: Known, n: int) -> list[Suggestion]:
-    """Return up to `n` rows to label next, those first whose labels are worth most."""
+def suggest(
+    labeller: Labeller, known: Known, n: int, *, n_parts: int | None = None, exclude: Sequence[int] = ()
+) -> list[Suggestion]:
+    """Return up to `n` rows to label next, those first whose labels are worth most.
+
+    The rows are divided into `n_parts`, by default as many as there are labels and questions. Rows in `exclude` are not
+    asked for, others that are like them may be.
+    """
     free = known.label < 0
     weight = np.ones(free.size) if labeller.weight is None else labeller.weight.astype(np.float64)
-    n_parts = max(2, min(int((~free).sum()) + n, free.size, MOST_PARTS))
+    if n_parts is None:
+        n_parts = max(2, min(int((~free).sum()) + n, free.size, MOST_PARTS))
+    free[list(exclude)] = False
     place = labeller.clusters(n_parts).place
     questions = [*_of_parts(place, n_parts, known, weight), *_of_names(known, weight)]
     questions = sorted((one for one in questions if one.worth > 0), key=lambda one: -one.worth)[:n]
@@ -115,9 +123,11 @@ def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterat
         inside = place == part
         size = float(weight[inside].sum())
         if not reached[part]:
-            reason = f"stands for about {_rows(size)} ({100 * size / total:.3g} %) that no label has reached"
+            reason = f"stands for about {_rows(size)} ({100 * size / total:.1f} %) that no label has reached"
             yield _Question(size, inside.astype(np.float64), reason, ())
             continue
+        if known.classes.size < 2:
+            continue  # nothing competes yet
         doubt = np.where(inside, known.doubt, 0.0)
         worth = float(weight @ doubt)
         rivals = known.classes[np.argsort(-((weight * doubt) @ known.posterior), kind="stable")[:2]].tolist()

@@ -16,8 +16,8 @@ from tnesi.report.fields import Shape
 Array = npt.NDArray[Any]
 
 KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain of each class"}
-_BINS, _HEIGHT = 56, 28
-"""Columns and rows of pixels of a profile."""
+PROFILE_SHAPE = _HEIGHT, _BINS = 28, 56
+"""Rows and columns of pixels of a profile."""
 
 
 class Example(NamedTuple):
@@ -59,7 +59,12 @@ def _sheet(kind: str, title: str, arrays: dict[str, Array]) -> Sheet:
 
 
 def thumbnail(row: Array, shape: Shape) -> str:
-    """Return a row as a data URI of a grey picture, dark on white: an image, or a profile where it is none."""
+    """Return a row as a data URI of a grey picture: see :func:`grey_picture`."""
+    return png_uri(grey_picture(row, shape))
+
+
+def grey_picture(row: Array, shape: Shape) -> Array:
+    """Return a row as pixels, dark on white: an image, or a profile where it is none."""
     values = np.maximum(row.astype(float), 0)
     values /= max(values.max(), 1e-30)
     if 1 in shape:
@@ -67,7 +72,8 @@ def thumbnail(row: Array, shape: Shape) -> str:
         picture = (np.arange(_HEIGHT, 0, -1)[:, None] <= np.ceil(bins * _HEIGHT)).astype(float)
     else:
         picture = values.reshape(shape)
-    return png_uri(np.round(255 * (1 - picture)).astype(np.uint8))
+    out: Array = np.round(255 * (1 - picture)).astype(np.uint8)
+    return out
 
 
 def png_uri(picture: Array) -> str:

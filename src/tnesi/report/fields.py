@@ -40,7 +40,7 @@ def plot_fields(
 
     Beside each field of a classifier is a column with a cell per class, the first class at the top: a coloured cell is
     a class that the field stands for. With more than 20 classes the cells are grey, and the name of the strongest
-    class is below the field. The fields of a mixture have no classes.
+    class is below the field. The fields of a mixture, or of a classifier without labels, have no classes.
 
     Parameters
     ----------
@@ -58,9 +58,10 @@ def plot_fields(
     figure : matplotlib.figure.Figure
         Save it with ``figure.savefig("fields.png")``.
     """
-    if isinstance(model, PoissonMixture):
-        order = np.random.default_rng(random_state).permutation(model.n_components_)
-        return _Sheet(model.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
+    if isinstance(model, PoissonMixture) or not model.classes_.size:
+        mixture = model if isinstance(model, PoissonMixture) else model.mixture_
+        order = np.random.default_rng(random_state).permutation(mixture.n_components_)
+        return _Sheet(mixture.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])
@@ -68,7 +69,7 @@ def plot_fields(
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
     classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLOURS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
-    sheet = _Sheet(_fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
+    sheet = _Sheet(fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
     colours = _colours(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
         sheet.column(i, 1 - share[:, c, None] * (1 - colours))
@@ -77,7 +78,7 @@ def plot_fields(
     return sheet.figure
 
 
-def _fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
+def fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
     """Return fields by their numbers, which go on from one mixture to the next."""
     ends = np.cumsum([mixture.n_components_ for mixture in model.mixtures_])
     found = np.empty((len(numbers), model.n_features_in_), np.float32)

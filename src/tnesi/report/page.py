@@ -40,6 +40,16 @@ def write_report(folder: RunFolder, output: Path | None = None) -> Path:
     >>> write_report(folder).name
     'report.html'
     """
+    page = render(_contents(folder))
+    write_tables(folder)
+    path = folder.path / "report.html" if output is None else Path(output)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def render(contents: Row) -> str:
+    """Return a page: `contents` has title, subtitle, banners, notes, quick, summary, sections, and name or footer."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -48,14 +58,7 @@ def write_report(folder: RunFolder, output: Path | None = None) -> Path:
         loader=PackageLoader("tnesi.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    page = environment.get_template("page.html.jinja").render(
-        **_contents(folder), light=variables(False), dark=variables(True)
-    )
-    write_tables(folder)
-    path = folder.path / "report.html" if output is None else Path(output)
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", errors="replace")
-    return path
+    return environment.get_template("page.html.jinja").render(**contents, light=variables(False), dark=variables(True))
 
 
 def _contents(folder: RunFolder) -> Row:

@@ -1,0 +1,158 @@
+"""``tnesi label``: the labelling studio, a page in the browser."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tnesi._progress import tell_parts
+from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
+from tnesi.cli.options import AnyData
+
+if TYPE_CHECKING:
+    from tnesi.data import Data
+    from tnesi.studio.security import Door
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_OWN = "own"
+_SWITCH = 5e-4
+"""Seconds after which a thread that learns lets one that answers go first."""
+
+
+@errors_for_people
+def label(
+    data: AnyData,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="A model file (.tnesi): use its fields instead of learning some."),
+    ] = None,
+    project: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where answers are kept; DATA.studio.sqlite by default.")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Labels to begin with: row,label on each line. own: those that DATA has."),
+    ] = None,
+    label_column: LabelColumn = None,
+    fields: Annotated[
+        str | None, typer.Option(metavar="C", help="Number of fields; auto is a sixth of the rows.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same questions.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. Others than this machine's own let others in.")
+    ] = ("127.0.0.1"),
+    port: Annotated[
+        int | None, typer.Option(min=0, max=2**16 - 1, help="The port; by default that of last time, or any free one.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Whether to open the page.")] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Label DATA in the browser, and watch the classes fall into place.
+
+    Opens a page on this machine that shows examples and asks what they are. After each answer all of the data is sorted
+    anew. Ten answers often do. Labels, predictions and the model are downloaded from the page.
+
+    Everything is kept in one file, next to DATA or where --project says. End it with Ctrl-C, go on with the same
+    command. Labels that come with DATA are not looked at, unless --labels says so.
+
+    [bold]Examples[/bold]
+
+      tnesi label mnist
+
+      tnesi label photos/
+
+      tnesi label counts.csv --labels labels.csv
+    """
+    try:
+        import starlette
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
+    del starlette
+    from tnesi.studio.address_book import remember, remembered, token_from_environment
+    from tnesi.studio.first_layer import Settings
+    from tnesi.studio.security import Door
+    from tnesi.studio.server import Server, bind, new_token
+    from tnesi.studio.session import Session
+    from tnesi.studio.store import Store
+
+    sys.setswitchinterval(_SWITCH)
+    out = Output(quiet=quiet)
+    settings = Settings(_n_fields(fields), seed, model)
+    given_token = token_from_environment()
+    if model is not None and not model.is_file():
+        raise ValueError(f"there is no model file {model}: `tnesi fit` makes them")
+    with out.progress(f"reading {data}") as progress:
+        from tnesi.data import open_data
+
+        own = labels == _OWN
+        found = open_data(
+            data, labels=None if own else labels, label_column=label_column, image_shape=_shape_of(model),
+            progress=tell_parts(progress),
+        )  # fmt: skip
+        store = Store(project or _project_of(data), found.fingerprint, found.name, found.rows.n_rows)
+    known = remembered(store.project)
+    listening = bind(host, port, known.port)
+    door = Door(given_token or known.token or new_token(), host, listening.getsockname()[1])
+    remember(store.project, door.token, door.port)
+    if labels is not None:
+        out.say(f"{_import(store, found):,} labels taken over.")
+    session = Session(found, store, settings)
+    try:
+        session.start()
+        _announce(out, door, store.path, browser=browser)
+        Server(session, door).run(sockets=[listening])
+    finally:
+        session.close()
+        out.say(f"Everything is in {store.path}. Go on with the same command.")
+
+
+def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
+    out.say(f"Answers are kept in {path}.")
+    if door.host not in _LOOPBACK:
+        out.say(
+            f"Listening on {door.host}: everybody who can reach this machine and knows the address with its token can "
+            "see the data and answer. It goes over the network unencrypted: use it in networks that you trust only."
+        )
+    out.say("The studio is open. End it with Ctrl-C.")
+    out.say(door.address)
+    if browser:
+        webbrowser.open(door.address)
+
+
+def _n_fields(text: str | None) -> Any:
+    if text is None or text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--fields {text}: give a whole number, or auto") from None
+
+
+def _shape_of(model: Path | None) -> tuple[int, int] | None:
+    """Return the size to which images have to be scaled for a model."""
+    if model is None:
+        return None
+    from tnesi.model_file import read_header
+
+    return read_header(model).image_shape
+
+
+def _project_of(data: str) -> Path:
+    from tnesi.data.named import NAMES
+
+    if data in NAMES:
+        return Path(f"{data}.studio.sqlite")
+    path = Path(data).absolute()
+    return path.with_name(f"{path.name}.studio.sqlite")
+
+
+def _import(store: Any, found: Data) -> int:
+    given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and name != -1]
+    return int(store.import_labels(given).result())

@@ -1,0 +1,58 @@
+"""Token and port of a project, kept for its owner: a page that is open goes on after the server was started again."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tnesi.data.registry import cache_folder
+
+_SHORTEST_TOKEN = 32
+
+
+class Known(NamedTuple):
+    token: str | None
+    port: int | None
+
+
+def remembered(project: str) -> Known:
+    """Return what the last server of a project had; nothing where that cannot be read, or others could have."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        path = _path(project)
+        about = path.stat()
+        if about.st_mode & 0o077 == 0 and about.st_uid == os.getuid():
+            found = json.loads(path.read_text())
+            token, port = found["token"], found["port"]
+            if isinstance(token, str) and len(token) >= _SHORTEST_TOKEN and type(port) is int and 0 < port < 2**16:
+                return Known(token, port)
+    return Known(None, None)
+
+
+def remember(project: str, token: str, port: int) -> None:
+    """Keep these where only their owner can read them; it is no harm if that fails."""
+    with suppress(OSError):
+        path = _path(project)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            path.unlink()
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump({"token": token, "port": port}, file)
+
+
+def token_from_environment() -> str | None:
+    """Return the token that ``TNESI_STUDIO_TOKEN`` asks for; a short one could be guessed and is refused."""
+    token = os.environ.get("TNESI_STUDIO_TOKEN")
+    if token is None:
+        return None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.replace("-", "").replace("_", "").isalnum():
+        raise ValueError(
+            f"TNESI_STUDIO_TOKEN has to have {_SHORTEST_TOKEN} letters and digits or more: leave it out to get one"
+        )
+    return token
+
+
+def _path(project: str) -> Path:
+    return cache_folder() / "studio" / f"{project}.json"

@@ -1,0 +1,258 @@
+"""What all answers together say: the state that a log of answers leads to, and how undoing goes back in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tnesi.data.label_values import MISSING
+
+LONGEST_NAME = 100
+MOST_CLASSES = 300
+_KEYS = "123456789"
+_COMMANDS = frozenset("uUsS")
+"""Keys that mean something else on the page: undo and skip."""
+
+
+class RefusedError(ValueError):
+    """An answer that cannot be taken; the message is for a person."""
+
+
+class Entry(NamedTuple):
+    """A line of the log.
+
+    Attributes
+    ----------
+    id : int
+    kind : {"label", "skip", "clear", "rename", "undo"}
+    row : int or None
+        None for "rename"; of "undo", the row of the entry that is undone.
+    label : str or None
+        Of "label"; the new name, of "rename".
+    old : str or None
+        The name before, of "rename".
+    undone : int or None
+        The entry that "undo" takes back.
+    client, request : str
+        Who has said it (a tab of a browser), and a name of the request if it may be sent again; "" for none.
+    time : str
+        ISO 8601, UTC.
+    """
+
+    id: int
+    kind: str
+    row: int | None = None
+    label: str | None = None
+    old: str | None = None
+    undone: int | None = None
+    client: str = ""
+    request: str = ""
+    time: str = ""
+
+
+class ClassOf(NamedTuple):
+    """A class that has labels: what the page needs to show it."""
+
+    name: str
+    key: str | None
+    colour: int
+    labels: int
+
+
+@dataclass(frozen=True)
+class Done(Container[int]):
+    """The rows that nobody has to be asked for: those that have a label, and those that were skipped."""
+
+    labels: dict[int, str]
+    skips: frozenset[int]
+
+    def __contains__(self, row: object) -> bool:
+        return row in self.labels or row in self.skips
+
+
+class View(NamedTuple):
+    """What the answers say at some time; it never changes.
+
+    Attributes
+    ----------
+    last : int
+        The number of the newest entry, 0 for none.
+    labels : dict of str
+        The label of each row that has one.
+    skips : frozenset of int
+        Rows that were skipped and have no label.
+    classes : tuple of ClassOf
+        Those that have labels, in the order in which they appeared.
+    can_undo : bool
+    """
+
+    last: int
+    labels: dict[int, str]
+    skips: frozenset[int]
+    classes: tuple[ClassOf, ...]
+    can_undo: bool
+
+    @property
+    def done(self) -> Done:
+        return Done(self.labels, self.skips)
+
+
+@dataclass
+class Answers:
+    """The state after all entries so far.
+
+    Attributes
+    ----------
+    entries : dict of Entry
+        All, by their number, in order.
+    labels : dict of str
+        The label of each row that has one.
+    skips : set of int
+        Rows that were skipped and have no label.
+    """
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+    labels: dict[int, str] = field(default_factory=dict)
+    skips: set[int] = field(default_factory=set)
+    requests: dict[str, int] = field(default_factory=dict)
+    _undone: set[int] = field(default_factory=set)
+    _of_row: defaultdict[int, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    _of_client: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _order: list[int] = field(default_factory=list)
+    _renames: list[Entry] = field(default_factory=list)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _colours: dict[str, int] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
+
+    def view(self) -> View:
+        """Return what holds now."""
+        found = [ClassOf(name, self._keys.get(name), self._colours[name], n) for name, n in self._counts.items() if n]
+        classes = tuple(sorted(found, key=lambda one: one.colour))
+        last, can_undo = next(reversed(self.entries), 0), self.to_undo("") is not None
+        return View(last, dict(self.labels), frozenset(self.skips), classes, can_undo)
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry, which comes after all others."""
+        self.entries[entry.id] = entry
+        if entry.request:
+            self.requests[entry.request] = entry.id
+        if entry.kind == "undo":
+            assert entry.undone is not None
+            self._take_back(self.entries[entry.undone])
+        else:
+            self._order.append(entry.id)
+            self._of_client[entry.client].append(entry.id)
+            if entry.kind == "rename":
+                self._rename(entry)
+            else:
+                assert entry.row is not None
+                self._of_row[entry.row].append(entry)
+                self._settle(entry.row)
+        self._give_keys()
+
+    def to_undo(self, client: str) -> Entry | None:
+        """Return what this client would undo: its own last entry, else the last one of all."""
+        for stack in (self._of_client[client], self._order):
+            while stack and stack[-1] in self._undone:
+                stack.pop()
+            if stack:
+                return self.entries[stack[-1]]
+        return None
+
+    def history(self, row: int) -> list[Entry]:
+        """Return all that was ever said of a row."""
+        return [entry for entry in self.entries.values() if entry.row == row]
+
+    def _take_back(self, entry: Entry) -> None:
+        self._undone.add(entry.id)
+        if entry.kind == "rename":
+            self._renames.remove(entry)
+            for row in self._of_row:
+                self._settle(row)
+        else:
+            assert entry.row is not None
+            self._of_row[entry.row].remove(entry)
+            self._settle(entry.row)
+
+    def _rename(self, entry: Entry) -> None:
+        assert entry.old is not None
+        assert entry.label is not None
+        self._renames.append(entry)
+        if entry.label not in self._colours:  # it is the same class by another name
+            self._colours[entry.label] = self._colours[entry.old]
+            if entry.old in self._keys and _own_key(entry.old) is None:
+                self._keys[entry.label] = self._keys.pop(entry.old)
+        for row in [row for row, label in self.labels.items() if label == entry.old]:
+            self._settle(row)
+
+    def _settle(self, row: int) -> None:
+        """Find out anew what holds for a row."""
+        before = self.labels.pop(row, None)
+        self.skips.discard(row)
+        last = next((e for e in reversed(self._of_row[row]) if e.kind in ("label", "clear")), None)
+        if last is not None and last.label is not None:
+            self.labels[row] = self._named_now(last)
+        elif any(e.kind == "skip" for e in self._of_row[row]):
+            self.skips.add(row)
+        after = self.labels.get(row)
+        if before != after:
+            self._counts.subtract([before] if before is not None else [])
+            self._counts.update([after] if after is not None else [])
+
+    def _named_now(self, entry: Entry) -> str:
+        name = entry.label or ""
+        for rename in self._renames:
+            if rename.id > entry.id and rename.old == name:
+                name = rename.label or ""
+        return name
+
+    def _give_keys(self) -> None:
+        """Give new classes a colour and a key; those of classes without labels are free again."""
+        existing = [name for name, n in self._counts.items() if n > 0]
+        self._keys = {name: key for name, key in self._keys.items() if self._counts[name] > 0}
+        self._colours = {name: colour for name, colour in self._colours.items() if self._counts[name] > 0}
+        for name in existing:
+            if name not in self._colours:
+                taken = set(self._colours.values())
+                self._colours[name] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
+            if name not in self._keys:
+                used = set(self._keys.values())
+                wanted = [key for key in (_own_key(name), *_KEYS) if key is not None and key not in used]
+                if wanted:
+                    self._keys[name] = wanted[0]
+
+
+def _own_key(name: str) -> str | None:
+    fits = len(name) == 1 and name.isascii() and name.isalnum() and name not in _COMMANDS
+    return name if fits else None
+
+
+def class_name(text: str) -> str:
+    """Return a name as it is kept; refuse what is none.
+
+    Examples
+    --------
+    >>> class_name("  cat ")
+    'cat'
+    """
+    name = unicodedata.normalize("NFC", text).strip()
+    if not name:
+        raise RefusedError("the name of the class is empty: type one")
+    if len(name) > LONGEST_NAME:
+        raise RefusedError(f"the name of the class has {len(name)} characters: {LONGEST_NAME} are the most")
+    if not name.isprintable():
+        raise RefusedError("the name of the class has a character that cannot be printed: type it anew")
+    if name in MISSING:
+        raise RefusedError(f"{name!r} means in tables that there is no label: call the class otherwise")
+    return name
+
+
+def replay(entries: Iterable[Entry]) -> Answers:
+    """Return the state after these entries."""
+    answers = Answers()
+    for entry in entries:
+        answers.add(entry)
+    return answers

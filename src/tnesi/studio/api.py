@@ -1,0 +1,364 @@
+"""The requests that the page makes, and what they are answered. `ENDPOINTS` is all there is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tnesi.studio import export
+from tnesi.studio.answers import LONGEST_NAME, RefusedError
+from tnesi.studio.events import event_stream
+from tnesi.studio.first_layer import FirstLayer
+from tnesi.studio.learned import Learned
+from tnesi.studio.pictures import LARGEST_SIDE, MOST_TILES
+from tnesi.studio.requests import (
+    Choice,
+    Given,
+    Json,
+    Numbers,
+    RequestError,
+    Text,
+    Whole,
+    from_body,
+    from_path,
+    from_query,
+)
+from tnesi.studio.session import Session
+from tnesi.studio.store import DiskError, Taken
+
+_MOST_ROWS = 10**12
+_ID = Text(1, 64, "[A-Za-z0-9_-]+")
+_NAME = Text(1, 4 * LONGEST_NAME)
+_CLIENT = {"client": Given(Text(0, 64, "[A-Za-z0-9_-]*"), "")}
+_WHO = {"client": Given(_ID), "request": Given(_ID, "")}
+_NUMBER = Whole(0, 10**9)
+_ROW = {"row": Given(Whole(0, _MOST_ROWS))}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A request: how it is written, and who answers it.
+
+    Attributes
+    ----------
+    path, query, body : dict of Given
+        What it holds.
+    content : str
+        The type of the answer.
+    """
+
+    method: str
+    address: str
+    summary: str
+    answer: Callable[[Session, Json, Request], Awaitable[Response]]
+    path: dict[str, Given] = field(default_factory=dict)
+    query: dict[str, Given] = field(default_factory=dict)
+    body: dict[str, Given] = field(default_factory=dict)
+    content: str = "application/json"
+
+
+async def respond(endpoint: Endpoint, session: Session, request: Request) -> Response:
+    """Check a request, answer it, and tell a person what is wrong with it."""
+    try:
+        given = from_path(request, endpoint.path) | from_query(request, endpoint.query)
+        if endpoint.body:
+            given |= await from_body(request, endpoint.body)
+        return await endpoint.answer(session, given, request)
+    except RequestError as error:
+        return JSONResponse({"error": error.text}, error.status)
+    except RefusedError as error:
+        return JSONResponse({"error": str(error)}, 409)
+    except DiskError as error:
+        return JSONResponse({"error": str(error)}, 507)
+
+
+# The state
+
+
+async def _state(session: Session, given: Json, request: Request) -> Response:
+    return Response(session.state_text(given["client"])[1], media_type="application/json")
+
+
+async def _events(session: Session, given: Json, request: Request) -> Response:
+    return event_stream(session, given["client"], request)
+
+
+async def _question(session: Session, given: Json, request: Request) -> Response:
+    return JSONResponse({"question": session.question(given["client"])})
+
+
+async def _schema(session: Session, given: Json, request: Request) -> Response:
+    from tnesi.studio.schema import description
+
+    return JSONResponse(description(ENDPOINTS, session.shown.n_rows))
+
+
+# Answers
+
+
+async def _taken(session: Session, future: Future[Taken]) -> Taken:
+    """Wait until an answer is on the disk."""
+    taken = await asyncio.wrap_future(future)
+    if taken.new:
+        session.heard()
+    return taken
+
+
+async def _label(session: Session, given: Json, request: Request) -> Response:
+    _existing(session, given["row"])
+    taken = await _taken(session, _refusable(session.store.label, given["row"], given["label"], **_who(given)))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+
+
+async def _skip(session: Session, given: Json, request: Request) -> Response:
+    _existing(session, given["row"])
+    taken = await _taken(session, session.store.skip(given["row"], **_who(given)))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+
+
+async def _clear(session: Session, given: Json, request: Request) -> Response:
+    _existing(session, given["row"])
+    taken = await _taken(session, session.store.clear(given["row"], **_who(given)))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+
+
+async def _rename(session: Session, given: Json, request: Request) -> Response:
+    taken = await _taken(session, _refusable(session.store.rename, given["old"], given["new"], **_who(given)))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+
+
+async def _undo(session: Session, given: Json, request: Request) -> Response:
+    taken = await _taken(session, session.store.undo(**_who(given)))
+    assert taken.entry.undone is not None
+    undone = session.store.entry(taken.entry.undone)
+    if undone.row is not None and taken.new:
+        session.questions.reopen(given["client"], undone.row)
+    found = {"row": undone.row, "label": undone.label, "kind": undone.kind}
+    return JSONResponse({"answer": taken.entry.id, "undone": found, "question": session.question(given["client"])})
+
+
+def _who(given: Json) -> Json:
+    return {"client": given["client"], "request": given["request"]}
+
+
+def _refusable(act: Callable[..., Future[Taken]], *given: Any, **who: str) -> Future[Taken]:
+    """Names are checked before anything is written: what is wrong with them is the request's fault."""
+    try:
+        return act(*given, **who)
+    except RefusedError as error:
+        raise RequestError(422, str(error)) from error
+
+
+def _existing(session: Session, row: int) -> int:
+    if row >= session.shown.n_rows:
+        raise RequestError(404, f"there is no row {row}: rows are counted from 0 to {session.shown.n_rows - 1}")
+    return row
+
+
+# The map and its fields
+
+
+async def _map(session: Session, given: Json, request: Request) -> Response:
+    layer, shown_map, version = session.layer, session.map, session.map_version
+    if layer is None or shown_map is None:
+        raise RequestError(409, "the map is not made yet: it follows in a moment")
+    names, number, certainty = _field_classes(session, layer, shown_map.fields)
+    cells = [
+        {"field": c, "x": x, "y": y, "class": k, "certainty": sure, "mass": mass}
+        for c, x, y, k, sure, mass in zip(
+            shown_map.fields.tolist(), shown_map.x.tolist(), shown_map.y.tolist(), number, certainty,
+            np.round(shown_map.mass, 2).tolist(), strict=True,
+        )
+    ]  # fmt: skip
+    sheet = None
+    if session.shown.kind == "words":
+        for cell, words in zip(cells, session.field_words(layer, shown_map), strict=True):
+            cell["text"] = words
+    else:
+        sheet = f"/api/pictures/fields.png?version={version}"
+    return JSONResponse(
+        {
+            "version": version,
+            "columns": shown_map.columns,
+            "rows": shown_map.rows,
+            "cells": cells,
+            "classes": names,
+            "sheet": sheet,
+            "sheet_columns": shown_map.columns,
+            "tile": list(session.shown.tile),
+        }
+    )
+
+
+async def _map_classes(session: Session, given: Json, request: Request) -> Response:
+    layer, shown_map = session.layer, session.map
+    if layer is None or shown_map is None:
+        raise RequestError(409, "the map is not made yet: it follows in a moment")
+    names, number, certainty = _field_classes(session, layer, shown_map.fields)
+    return JSONResponse({"version": session.map_version, "class": number, "certainty": certainty, "classes": names})
+
+
+def _field_classes(session: Session, layer: FirstLayer, fields: Any) -> tuple[list[str], list[int], list[float]]:
+    learned = _of_layer(session, layer)
+    if learned is None:
+        return [], [-1] * len(fields), [0.0] * len(fields)
+    return learned.names, learned.field_class[fields].tolist(), np.round(learned.field_certainty[fields], 3).tolist()
+
+
+def _of_layer(session: Session, layer: FirstLayer) -> Learned | None:
+    """Return what was learned, if there are classes and they are of the fields that are shown."""
+    learned = session.learned
+    return learned if learned is not None and learned.model is not None and learned.layer is layer else None
+
+
+async def _field(session: Session, given: Json, request: Request) -> Response:
+    layer, c = session.layer, given["field"]
+    if layer is None or c >= layer.n_fields:
+        raise RequestError(404, f"there is no field {c}")
+    learned = _of_layer(session, layer)
+    found: Json = {"field": c, "class": None, "certainty": 0.0, "mass": round(float(layer.mass[c]), 2)}
+    if learned is not None and learned.field_class[c] >= 0:
+        found["class"] = learned.names[learned.field_class[c]]
+        found["certainty"] = round(float(learned.field_certainty[c]), 3)
+    found |= session.shown.details(layer.fields(np.array([c])))
+    found["neighbours"] = layer.neighbours(c)
+    found["rows"] = [session.brief(row) | {"activity": round(s, 4)} for row, s in layer.nearest(c)]
+    return JSONResponse(found)
+
+
+# Rows
+
+
+async def _row(session: Session, given: Json, request: Request) -> Response:
+    row = _existing(session, given["row"])
+    history = [
+        {"answer": e.id, "kind": e.kind, "label": e.label, "time": e.time, "client": e.client}
+        for e in session.store.history(row)
+    ]
+    layer, fields = session.layer, []
+    if layer is not None and layer.rows is None:
+        own = layer.activities[[row]]
+        fields = own.indices[np.argsort(-own.data, kind="stable")].tolist()
+    details = session.shown.details(session.shown.values([row]))
+    probabilities = {"probabilities": session.suggested(row), "history": history, "fields": fields}
+    return JSONResponse({**session.brief(row), **probabilities, **details})
+
+
+async def _gallery(session: Session, given: Json, request: Request) -> Response:
+    learned, view = session.learned, session.store.view
+    if given["labelled"]:
+        rows = np.array(sorted(view.labels), dtype=np.int64)
+        if given["class"]:
+            rows = np.array([row for row in rows.tolist() if view.labels[row] == given["class"]], dtype=np.int64)
+        if given["order"] != "index" and learned is not None and learned.model is not None:
+            sign = -1 if given["order"] == "certain" else 1
+            rows = rows[np.argsort(sign * learned.margin[rows], kind="stable")]
+    elif learned is None or learned.model is None:
+        rows = np.empty(0, np.int64) if given["class"] else np.arange(session.shown.n_rows)
+    elif not given["class"]:
+        rows = learned.order(None, given["order"])
+    elif given["class"] in learned.names:
+        rows = learned.order(learned.names.index(given["class"]), given["order"])
+    else:
+        rows = np.empty(0, np.int64)
+    page = rows[given["offset"] : given["offset"] + given["limit"]]
+    return JSONResponse({"total": len(rows), "rows": [session.brief(row) for row in page.tolist()]})
+
+
+# Pictures
+
+
+async def _rows_png(session: Session, given: Json, request: Request) -> Response:
+    _with_pictures(session)
+    rows = [_existing(session, row) for row in given["rows"]]
+    return await _png(request, lambda: session.shown.rows_sheet(rows))
+
+
+async def _row_png(session: Session, given: Json, request: Request) -> Response:
+    _with_pictures(session)
+    row = _existing(session, given["row"])
+    return await _png(request, lambda: session.shown.large(row, given["size"]))
+
+
+async def _fields_png(session: Session, given: Json, request: Request) -> Response:
+    _with_pictures(session)
+    layer, shown_map = session.layer, session.map
+    if layer is None or shown_map is None:
+        raise RequestError(409, "the map is not made yet: it follows in a moment")
+    return await _png(request, lambda: session.shown.sheet(layer.fields(shown_map.fields), shown_map.columns))
+
+
+def _with_pictures(session: Session) -> None:
+    if session.shown.kind == "words":
+        raise RequestError(404, "these rows are shown as words: there are no pictures of them")
+
+
+async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
+    """Return a picture; a browser that has it already hears so (addresses stay the same where pictures change)."""
+    content = await asyncio.to_thread(draw)
+    etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
+    headers = {"etag": etag, "cache-control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type="image/png", headers=headers)
+
+
+def _export(name: str, content: str) -> Endpoint:
+    async def answer(session: Session, given: Json, request: Request) -> Response:
+        return await export.download(session, name, content)
+
+    return Endpoint("GET", f"/api/export/{name}", f"Download {name}", answer, content=content)
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/state", "All that the page shows at first", _state, query=_CLIENT),
+    Endpoint("GET", "/api/events", "The state after each change", _events, query=_CLIENT, content="text/event-stream"),
+    Endpoint("GET", "/api/schema", "This description", _schema),
+    Endpoint("GET", "/api/question", "The open question of a client", _question, query=_CLIENT),
+    Endpoint(
+        "POST", "/api/answers", "Give a row a label", _label,
+        body={**_WHO, **_ROW, "label": Given(_NAME), "question": Given(Whole(0, _MOST_ROWS, or_null=True), None)},
+    ),
+    Endpoint("POST", "/api/skips", "Do not ask for a row again", _skip, body={**_WHO, **_ROW}),
+    Endpoint("POST", "/api/undo", "Take back the last answer", _undo, body=_WHO),
+    Endpoint("DELETE", "/api/answers/{row}", "Take the label off a row", _clear, path=_ROW, query=_WHO),
+    Endpoint(
+        "POST", "/api/classes/rename", "Rename a class, or join two", _rename,
+        body={**_WHO, "old": Given(_NAME), "new": Given(_NAME)},
+    ),
+    Endpoint("GET", "/api/map", "The map of the fields", _map),
+    Endpoint("GET", "/api/map/classes", "The classes of the fields on the map", _map_classes),
+    Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", _field, path={"field": Given(_NUMBER)}),
+    Endpoint("GET", "/api/rows/{row}", "All that is known of a row", _row, path=_ROW),
+    Endpoint(
+        "GET", "/api/gallery", "Rows of a class", _gallery,
+        query={
+            "class": Given(Text(0, 4 * LONGEST_NAME), ""),
+            "order": Given(Choice(("certain", "uncertain", "index")), "index"),
+            "labelled": Given(Whole(0, 1), 0),
+            "offset": Given(Whole(0, _MOST_ROWS), 0),
+            "limit": Given(Whole(1, MOST_TILES), 60),
+        },
+    ),
+    Endpoint(
+        "GET", "/api/pictures/rows.png", "Small pictures of rows", _rows_png, content="image/png",
+        query={"rows": Given(Numbers(_MOST_ROWS, MOST_TILES)), "scale": Given(Whole(1, 1), 1)},
+    ),
+    Endpoint(
+        "GET", "/api/pictures/row/{row}.png", "A large picture of a row", _row_png, content="image/png", path=_ROW,
+        query={"size": Given(Whole(16, LARGEST_SIDE), 280)},
+    ),
+    Endpoint(
+        "GET", "/api/pictures/fields.png", "Small pictures of the fields on the map", _fields_png, content="image/png",
+        query={"version": Given(_NUMBER, 0)},
+    ),
+    *(_export(name, content) for name, content in export.FILES.items()),
+]  # fmt: skip

@@ -1,0 +1,133 @@
+"""What a person takes away: labels, predictions, the model, the report."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response
+
+from tnesi.data.optional import needed
+from tnesi.model_file import save
+from tnesi.prediction import Predicted, csv_head, csv_lines, quoted
+from tnesi.studio.answers import View
+from tnesi.studio.learned import Learned
+from tnesi.studio.requests import RequestError
+from tnesi.studio.session import Session
+from tnesi.studio.summary import write_summary
+
+FILES = {
+    "labels.csv": "text/csv",
+    "predictions.csv": "text/csv",
+    "predictions.parquet": "application/vnd.apache.parquet",
+    "model.tnesi": "application/octet-stream",
+    "report.html": "text/html",
+}
+_PATIENCE = 20.0
+"""Seconds to wait for the newest answers to be learned."""
+_BLOCK = 100_000
+
+
+async def download(session: Session, name: str, content: str) -> Response:
+    """Return one of `FILES`, made from the newest answers."""
+    if name == "labels.csv":
+        return await _file(session, name, content, lambda path: write_labels(session, session.store.view, path))
+    learned = await _newest(session)
+    writers: dict[str, Callable[[Path], None]] = {
+        "predictions.csv": lambda path: write_csv(session, learned, path),
+        "predictions.parquet": lambda path: write_parquet(session, learned, path),
+        "model.tnesi": lambda path: write_model(session, learned, path),
+        "report.html": lambda path: write_summary(session, learned, path),
+    }
+    return await _file(session, name, content, writers[name])
+
+
+async def _newest(session: Session) -> Learned:
+    wanted, until = session.store.view.last, time.monotonic() + _PATIENCE
+    if len(session.store.view.classes) < 2:
+        raise RequestError(409, "there are no two classes yet: name some examples first")
+    while (learned := session.learned) is None or learned.answer < wanted:
+        if session.failed:
+            raise RequestError(409, "learning has failed: the page says why")
+        if time.monotonic() > until:
+            raise RequestError(409, "the newest answers are still being learned from: try again in a moment")
+        await asyncio.sleep(0.05)
+    if learned.model is None:
+        raise RequestError(409, "there are no two classes yet: name some examples first")
+    return learned
+
+
+async def _file(session: Session, name: str, content: str, write: Callable[[Path], None]) -> Response:
+    folder = Path(tempfile.mkdtemp(prefix="tnesi-studio-"))
+    try:
+        await asyncio.to_thread(write, folder / name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in Path(session.data.name).stem)
+    return FileResponse(
+        folder / name, media_type=content, filename=f"{stem[:60] or 'data'}-{name}",
+        background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
+    )  # fmt: skip
+
+
+def _image_files(session: Session) -> list[str]:
+    return [str(path) for path in getattr(session.data.rows, "paths", ())]
+
+
+def write_labels(session: Session, view: View, path: Path) -> None:
+    """Write the labels that people have given: row, label and, of images, the file."""
+    files = _image_files(session)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write("row,label,file\n" if files else "row,label\n")
+        for row, label in sorted(view.labels.items()):
+            file.write(f"{row},{quoted(label)}" + (f",{quoted(files[row])}\n" if files else "\n"))
+
+
+def write_csv(session: Session, learned: Learned, path: Path) -> None:
+    """Write the classes of all rows, as ``tnesi predict`` does."""
+    files, names = [quoted(name) for name in _image_files(session)], [quoted(name) for name in learned.names]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(csv_head(files))
+        for start in range(0, learned.best.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            block = Predicted(start, learned.best[part], learned.probability[part], learned.margin[part])
+            file.write(csv_lines(block, names, files))
+
+
+def write_parquet(session: Session, learned: Learned, path: Path) -> None:
+    """Write the same as a Parquet file; `given` are the labels that people have given."""
+    pa, pq = needed("pyarrow", "writing Parquet"), needed("pyarrow.parquet", "writing Parquet")
+    n = learned.best.size
+    given = [learned.names[k] if k >= 0 else None for k in learned.label.tolist()]
+    columns = {
+        "row": pa.array(range(n), pa.int64()),
+        "label": pa.DictionaryArray.from_arrays(pa.array(learned.best, pa.int32()), learned.names).cast(pa.string()),
+        "probability": pa.array(learned.probability, pa.float64()),
+        "margin": pa.array(learned.margin, pa.float64()),
+        "given": pa.array(given, pa.string()),
+    }
+    if files := _image_files(session):
+        columns["file"] = pa.array(files, pa.string())
+    pq.write_table(pa.table(columns), path)
+
+
+def write_model(session: Session, learned: Learned, path: Path) -> None:
+    """Write the classifier, which predicts rows that it has never seen."""
+    model = learned.named_model()
+    assert model is not None
+    rows = session.data.rows
+    provenance = {
+        "data": session.data.name,
+        "fingerprint": session.data.fingerprint,
+        "rows": rows.n_rows,
+        "labels": int((learned.label >= 0).sum()),
+        "note": "labelled in the studio",
+        "columns": rows.feature_names,
+    }
+    save(model, path, provenance=provenance, image_shape=rows.image_shape)

@@ -1,0 +1,201 @@
+"""The first layer that a studio works with: learned here, kept from an earlier time, or taken from a model file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from tnesi._progress import iteration_of
+from tnesi.classifier import SimpletronClassifier
+from tnesi.committee import activate
+from tnesi.data.source import Data
+from tnesi.mixture import PoissonMixture
+from tnesi.model_file import load, save
+from tnesi.report.fields import fields_of
+
+Array = npt.NDArray[Any]
+Tell = Callable[[str, float | None], bool]
+"""Hears what is being done and which share of it is done; says whether to stop."""
+
+N_CLUSTERS = 10
+"""Parts of the data that are found without labels: of the map, and of the first questions."""
+_PREVIEW_ROWS = 2500
+_PREVIEW_ITERATIONS = 6
+_PREVIEW_FROM = 10_000
+"""With fewer rows the whole is learned before a preview would be of use."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to learn the first layer; None is what was done before with this project, or the default.
+
+    Attributes
+    ----------
+    fields : int, "auto" or None
+    seed : int or None
+    model : Path or None
+        A model file whose first layer is used.
+    """
+
+    fields: Any = None
+    seed: int | None = None
+    model: Path | None = None
+
+    def of_project(self, kept: str) -> bool:
+        """Whether a first layer that was learned with other settings will do."""
+        before = json.loads(kept or "{}")
+        given = {"fields": self.fields, "seed": self.seed}
+        return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
+
+    def text(self) -> str:
+        """Return the settings as they are kept."""
+        of_model = {"model": self.model.name} if self.model is not None else {}
+        return json.dumps({"fields": self.fields or "auto", "seed": self.seed or 0, **of_model})
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """A first layer and its activities for some rows.
+
+    Attributes
+    ----------
+    classifier : SimpletronClassifier
+        Without labels.
+    rows : (n,) array or None
+        Which rows of the data `activities` is about; None: all.
+    """
+
+    classifier: SimpletronClassifier
+    rows: Array | None = None
+
+    @property
+    def activities(self) -> sparse.csr_array:
+        return self.classifier.activities_
+
+    @property
+    def n_fields(self) -> int:
+        return int(self.activities.shape[1])
+
+    @cached_property
+    def mass(self) -> Array:
+        """How many rows each field stands for."""
+        return np.asarray(self.activities.sum(axis=0)).ravel()
+
+    @cached_property
+    def by_field(self) -> sparse.csc_array:
+        """The activities, to look up by field."""
+        return sparse.csc_array(self.activities)
+
+    def fields(self, numbers: Array) -> Array:
+        """Return fields as they look: without what normalisation adds."""
+        return fields_of(self.classifier, numbers) - 1
+
+    def usual(self) -> Array:
+        """Return the average row, as the fields tell it."""
+        heaviest = np.argsort(-self.mass, kind="stable")[:2000]
+        return np.asarray(self.mass[heaviest] @ self.fields(heaviest))
+
+    def neighbours(self, field: int, n: int = 12) -> list[int]:
+        """Return the fields that share most rows with one."""
+        column = self.by_field[:, [field]]
+        shared = np.asarray((self.activities.T @ column).todense()).ravel()
+        shared[field] = 0
+        best = np.argsort(-shared, kind="stable")[:n]
+        return [int(c) for c in best if shared[c] > 0]
+
+    def nearest(self, field: int, n: int = 24) -> list[tuple[int, float]]:
+        """Return the rows in which a field is most active, with its activity."""
+        column = self.by_field[:, [field]].tocoo()
+        order = np.argsort(-column.data, kind="stable")[:n]
+        rows = column.row[order] if self.rows is None else self.rows[column.row[order]]
+        return list(zip(rows.tolist(), column.data[order].astype(float).tolist(), strict=True))
+
+
+def new_classifier(settings: Settings, **changes: Any) -> SimpletronClassifier:
+    """Return a classifier, not fitted yet, with the parameters of the studio."""
+    given: dict[str, Any] = {
+        "n_components": settings.fields or "auto",
+        "random_state": settings.seed or 0,
+        "zero_rows": "uniform",
+    }
+    return SimpletronClassifier(**given | changes)
+
+
+def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
+    """Learn from all rows; `tell` may stop it early."""
+
+    def listener(entry: dict[str, Any]) -> bool:
+        return tell(f"learning what the data are made of: {iteration_of(entry)}", 1 - 0.9 ** entry["iteration"])
+
+    classifier = new_classifier(settings, callback=listener)
+    _fit(classifier, data.X)
+    classifier.set_params(callback=None)
+    return FirstLayer(classifier)
+
+
+def preview(data: Data, settings: Settings) -> FirstLayer | None:
+    """Learn quickly from a few rows, to have something to look at; None where learning from all is as quick."""
+    n = data.rows.n_rows
+    if n < _PREVIEW_FROM:
+        return None
+    rows = np.sort(np.random.default_rng(settings.seed or 0).choice(n, _PREVIEW_ROWS, replace=False))
+    classifier = new_classifier(settings, n_components="auto", max_iter=_PREVIEW_ITERATIONS)
+    _fit(classifier, data.X[rows])
+    return FirstLayer(classifier, rows)
+
+
+def _fit(classifier: SimpletronClassifier, X: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(X, np.full(X.shape[0], -1))
+
+
+def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
+    """Return the first layer of a model file, with its activities for all rows of these data."""
+    model = load(path)
+    if model.n_features_in_ != data.rows.n_features:
+        raise ValueError(
+            f"{path} was learned from {model.n_features_in_} features, and the data have {data.rows.n_features}: give "
+            "a model of the same kind of data"
+        )
+    mixtures = [model] if isinstance(model, PoissonMixture) else model.mixtures_
+    classifier = new_classifier(settings, n_components=mixtures[0].n_components_, n_mixtures=len(mixtures))
+    classifier.mixtures_, classifier.n_iter_ = mixtures, max(mixture.n_iter_ for mixture in mixtures)
+    classifier.n_features_in_, classifier.n_samples_seen_ = data.rows.n_features, data.rows.n_rows
+    classifier._weight = classifier._present = None
+    classifier._recurrent = False
+    classifier.activities_ = activate(mixtures, data.X, None, classifier)
+    classifier._keep_none(np.full(data.rows.n_rows, -1, np.int32), np.empty(0, np.int64))
+    return FirstLayer(classifier)
+
+
+def to_bytes(layer: FirstLayer) -> bytes:
+    """Return a first layer with its activities, but no labels, as the bytes of a model file."""
+    classifier = copy.copy(layer.classifier)
+    classifier._keep_none(np.full(layer.activities.shape[0], -1, np.int32), np.empty(0, np.int64))
+    with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
+        path = Path(folder) / "mixture.tnesi"
+        save(classifier, path)
+        return path.read_bytes()
+
+
+def from_bytes(content: bytes) -> FirstLayer:
+    """Return what `to_bytes` made bytes of."""
+    with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
+        path = Path(folder) / "mixture.tnesi"
+        path.write_bytes(content)
+        model = load(path)
+    assert isinstance(model, SimpletronClassifier)
+    return FirstLayer(model)

@@ -1,0 +1,150 @@
+"""What the answers so far have taught: found in one go, and never changed afterwards."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.classifier import SimpletronClassifier
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labelling.suggest import Known
+from tnesi.layers.classes import margins
+from tnesi.studio.answers import View
+from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
+from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The classes of all rows.
+
+    Attributes
+    ----------
+    layer : FirstLayer
+        On which it was learned.
+    answer : int
+        The newest answer that has taught.
+    names : list of str
+        The classes, sorted. With fewer than two of them nothing but the labels is known.
+    label : (N,) array
+        Places in `names`, -1 for unlabelled.
+    model : SimpletronClassifier or None
+        Its classes are numbers.
+    posterior : (N, K) array
+    best, probability, margin : (N,) arrays
+        Of the most probable class.
+    field_class, field_certainty : (C,) arrays
+        The class of the rows that a field stands for, and their share.
+    decided : float
+    estimate : Estimate or None
+    """
+
+    layer: FirstLayer
+    answer: int
+    names: list[str]
+    label: Array
+    model: SimpletronClassifier | None = None
+    posterior: Array = field(default_factory=lambda: np.empty((0, 0)))
+    best: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    probability: Array = field(default_factory=lambda: np.empty(0))
+    margin: Array = field(default_factory=lambda: np.empty(0))
+    field_class: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    field_certainty: Array = field(default_factory=lambda: np.empty(0))
+    decided: float = 0.0
+    estimate: Estimate | None = None
+    _orders: dict[tuple[int | None, str], Array] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """How many rows each class has."""
+        return np.bincount(self.best, minlength=len(self.names))
+
+    def known(self) -> Known:
+        """Return what questions are made from."""
+        names = np.array(self.names)
+        if self.model is None:
+            nothing = Known.nothing(self.label.size)
+            return Known(self.label, nothing.classes, nothing.posterior, nothing.confidence, nothing.rivals)
+        rivals = names[self.model.label_rivals_]
+        return Known(self.label, names, self.posterior, self.model.label_confidence_, rivals)
+
+    def find_conflicts(self) -> list[Conflict]:
+        """Return the labels that their surroundings contradict; it takes about as long as learning."""
+        if self.model is None:
+            return []
+        with single_threaded_blas():
+            labeller, method = self.model._known_labeller(), self.model.label_method_
+            return conflicts(labeller, self.label, self.best, len(self.names), method)
+
+    def order(self, number: int | None, how: str) -> Array:
+        """Return the rows of a class (None: of all), by certainty or number."""
+        if (number, how) not in self._orders:
+            rows = np.arange(self.label.size) if number is None else np.flatnonzero(self.best == number)
+            if how != "index" and self.model is not None:
+                sign = -1 if how == "certain" else 1
+                rows = rows[np.argsort(sign * self.margin[rows], kind="stable")]
+            self._orders[number, how] = rows
+        return self._orders[number, how]
+
+    def named_model(self) -> SimpletronClassifier | None:
+        """Return a classifier that can be saved, with the names of the classes."""
+        if self.model is None:
+            return None
+        model, names = copy.copy(self.model), np.array(self.names)
+        model.classes_, model.unlabelled = names, None
+        model.transduction_, model.label_rivals_ = names[model.transduction_], names[model.label_rivals_]
+        return model
+
+
+def learn(layer: FirstLayer, view: View) -> Learned:
+    """Learn the classes from the labels of a view. The classifier of the layer is used for it: one thread at a time."""
+    classifier, n_rows = layer.classifier, layer.activities.shape[0]
+    names = sorted(set(view.labels.values()))
+    number = {name: k for k, name in enumerate(names)}
+    label = np.full(n_rows, -1, np.int32)
+    label[list(view.labels)] = [number[name] for name in view.labels.values()]
+    if len(names) < 2:
+        return Learned(layer, view.last, names, label)
+    classifier.fit_labels(label)
+    model = copy.copy(classifier)
+    t = model.label_distributions_
+    best, margin = t.argmax(axis=1), margins(t)
+    field_shares = np.asarray(layer.activities.T @ t) / np.maximum(layer.mass, 1e-12)[:, None]
+    return Learned(
+        layer=layer,
+        answer=view.last,
+        names=names,
+        label=label,
+        model=model,
+        posterior=t,
+        best=best,
+        probability=t[np.arange(n_rows), best],
+        margin=margin,
+        field_class=np.where(layer.mass > 0, field_shares.argmax(axis=1), -1),
+        field_certainty=field_shares.max(axis=1),
+        decided=float(np.mean(margin > CLEAR)),
+        estimate=_estimate(layer, model, label, best, t),
+    )
+
+
+def _estimate(layer: FirstLayer, model: SimpletronClassifier, label: Array, best: Array, t: Array) -> Estimate:
+    """Return the expected error.
+
+    Labels that have spread are as sure as labels left out say. Clusters are not: there, what is doubtful is whether
+    a row's neighbours agree with it, and whether it would be in the same cluster had chance decided otherwise.
+    """
+    labeller, n_rows = model._known_labeller(), label.size
+    doubt = 1 - t.max(axis=1)
+    if model.label_method_ == "cluster":
+        chance = 1 - labeller.clusters(t.shape[1]).agreement
+        doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
+    part = labeller.clusters(min(N_CLUSTERS, n_rows)).place
+    naming = Naming(model.label_confidence_, model.label_rivals_)
+    return expected_error(doubt, label, best, part, naming, model.label_method_)

@@ -1,0 +1,186 @@
+"""What the classes look like after the answers so far: how sure, how wrong, what contradicts, and whether to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import betaincinv
+
+from tnesi.labelling.labeller import NEAR, Labeller
+from tnesi.labelling.left_out import LeftOut
+from tnesi.layers.classes import sums_by_class
+
+Array = npt.NDArray[Any]
+
+CLEAR = 0.6
+"""A row is decided where its best class is ahead of the second best by more than this, as in the published rule."""
+_CONFLICT = 0.8
+_MOST_CONFLICTS = 20
+_FEW = 0.15
+_TOLD_APART = 10
+"""So many answers in a row that only say what was known already make more of them pointless."""
+_STILL = 0.003
+"""Share of the rows that these answers may have changed."""
+_WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
+"""Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
+_ALONE = 1e-3
+_SIDE = 0.05
+"""Probability that the true error is above the interval, and below it."""
+
+
+class Estimate(NamedTuple):
+    """The error that is to be expected, and an interval that should hold it nine times out of ten."""
+
+    value: float
+    low: float
+    high: float
+    note: str
+
+
+class Naming(NamedTuple):
+    """How sure the names of the classes are: see :func:`tnesi.labelling.naming.confidence` (rivals are numbers)."""
+
+    confidence: Array
+    rivals: Array
+
+
+class Conflict(NamedTuple):
+    """A label that its surroundings contradict; `label` and `seems` are numbers of classes."""
+
+    row: int
+    label: int
+    seems: int
+    probability: float
+
+
+class Step(NamedTuple):
+    """What became known with an answer.
+
+    Attributes
+    ----------
+    expected : bool or None
+        Whether the answer was what had been predicted; None where nothing had been.
+    changed : float
+        Share of the rows whose predicted class changed.
+    """
+
+    expected: bool | None
+    changed: float
+
+
+def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming: Naming, method: str) -> Estimate:
+    """Return the expected error of the rows without a label.
+
+    Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
+    of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
+    parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
+    is known depends on the number of labels: the estimate counts like so many rows that have been looked at. The lower
+    end of the interval is without classes that nobody has met.
+
+    Parameters
+    ----------
+    doubt : (N,) array
+        Probability that a row is not of its most probable class, if it is of a known one.
+    label, best : (N,) arrays
+        Numbers of classes given (-1: none) and predicted.
+    part : (N,) array
+        To which of a few parts, found without labels, a row belongs.
+    method : str
+        By which the classes were learned.
+    """
+    free = label < 0
+    given = label[~free]
+    if not free.any():
+        return Estimate(0.0, 0.0, 0.0, "all rows have labels")
+    only_one = np.bincount(given) == 1
+    reached = np.bincount(part[~free], minlength=int(part.max()) + 1) > 0
+    new = float(only_one.sum() / (given.size + 1))
+    wrong = np.where(reached[part], doubt, np.maximum(doubt, new))
+    share = np.bincount(best, minlength=naming.confidence.size) / best.size
+    swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
+    value, least = (min(1.0, float(each[free].mean()) + swapped) for each in (wrong, doubt))
+    worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
+    low = float(betaincinv(max(least * worth, 1e-6), (1 - least) * worth + 1, _SIDE))
+    high = float(betaincinv(value * worth + 1, max((1 - value) * worth, 1e-6), 1 - _SIDE))
+    note = (
+        f"an estimate from {given.size} labels: between {100 * low:.1f} % and {100 * high:.1f} %, nine times out of ten"
+    )
+    return Estimate(value, low, high, note)
+
+
+def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) -> Array:
+    """Return how doubtful the class of each row is for the other rows of its fields.
+
+    Rows that have found their classes by themselves are too sure of them: they have taught their own fields.
+    """
+    sums = np.asarray(activities.T @ posterior)
+    others = mass[activities.indices] - activities.data
+    weight = np.divide(activities.data, others, out=np.zeros_like(activities.data), where=others > _ALONE)
+    by_others = sparse.csr_array((weight, activities.indices, activities.indptr), shape=activities.shape)
+    own = np.asarray(by_others.multiply(activities).sum(axis=1)).ravel()
+    t = np.maximum(by_others @ sums - own[:, None] * posterior, 0)
+    total = t.sum(axis=1)
+    out: Array = 1 - np.divide(t.max(axis=1), total, out=np.ones_like(total), where=total > 0)
+    return out
+
+
+def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
+    """Return the labels among rows of another class, the most surrounded ones first.
+
+    The surroundings of a row are the other rows that share its fields, as far as these are active. A label that has
+    spread has made its surroundings what they are: there, others tell what they would be without it. Where many labels
+    seem to be wrong, classes overlap, and surroundings tell nothing.
+    """
+    points = np.flatnonzero(label >= 0)
+    if method == "cluster":
+        return _worst(_surrounded(labeller.activities, points, label, best, n_classes))
+    test, found = LeftOut.of(label, n_classes, labeller.seed), []
+    for out, rest in test.rounds():
+        given = test.points[rest], test.label[rest], n_classes, (NEAR[-1],), labeller.n_threads
+        ((layer, _),) = labeller._spread_layers(*given)
+        without = layer.posterior(labeller.activities).argmax(axis=1)
+        found += _surrounded(labeller.activities, test.points[out], label, without, n_classes)
+    return _worst(found) if len(found) <= max(1, _FEW * np.count_nonzero(test.part >= 0)) else []
+
+
+def _worst(found: list[Conflict]) -> list[Conflict]:
+    return sorted(found, key=lambda one: -one.probability)[:_MOST_CONFLICTS]
+
+
+def _surrounded(
+    activities: sparse.csr_array, points: Array, label: Array, best: Array, n_classes: int
+) -> list[Conflict]:
+    count = sums_by_class(activities, None, best, n_classes)
+    near = activities[points]
+    others = count.sum(axis=1)[near.indices] - 1
+    near.data = np.divide(near.data, others, out=np.zeros(near.nnz), where=others > 0)
+    shares = near @ count
+    shares[np.arange(points.size), best[points]] -= near.sum(axis=1)  # a row does not surround itself
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
+    seems, share = shares.argmax(axis=1), shares.max(axis=1)
+    wrong = np.flatnonzero((seems != label[points]) & (share >= _CONFLICT))
+    return [Conflict(int(points[i]), int(label[points[i]]), int(seems[i]), float(share[i])) for i in wrong]
+
+
+def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], estimate: Estimate | None) -> tuple[str, str]:
+    """Return what to do next: its kind, and a text for a person."""
+    if n_classes < 2:
+        text = "Name examples of two classes at least." if n_classes else "Name the first example."
+        return "need_classes", text
+    last = [step for step in steps if step.expected is not None][-_TOLD_APART:]
+    settled = len(last) == _TOLD_APART and all(step.expected for step in last)
+    changed = sum(step.changed for step in last)
+    if settled and changed < _STILL:
+        text = (
+            f"More labels hardly pay: your last {_TOLD_APART} answers were what was expected, and changed "
+            f"{100 * changed:.1f} % of the rows."
+        )
+        return "enough", text
+    if n_conflicts:
+        what = "1 label contradicts its" if n_conflicts == 1 else f"{n_conflicts} labels contradict their"
+        return "look_again", f"{what} surroundings: look again."
+    return "go_on", "Go on: each answer tells something new."

@@ -1,0 +1,83 @@
+// The panel of a field: what it looks like, what it stands for, and the examples nearest to it.
+import { get } from "./api.js";
+import { paint } from "./colours.js";
+import { announce, count, el, percent, setText } from "./dom.js";
+import { Panel } from "./panel.js";
+import { kind, profile, wordList } from "./pictures.js";
+import { onRelabel, openRow } from "./row.js";
+import { classOf } from "./state.js";
+import { nameTile, showTiles } from "./tiles.js";
+
+const parts = {};
+let panel = null;
+let shown = null;
+let pictureOf = () => null;
+
+/** `picture(field)` gives a canvas with the field's picture, where the map has one. */
+export function startField(picture) {
+  pictureOf = picture;
+  panel = new Panel("field-panel");
+  parts.frame = el("div", { class: "frame small" });
+  parts.facts = el("dl", { class: "facts" });
+  parts.list = el("ul", { class: "tiles" });
+  parts.neighbours = el("p", { class: "neighbours" });
+  panel.body.append(
+    el("div", { class: "example" }, parts.frame, parts.facts),
+    el("h3", {}, "Nearest examples"),
+    el("p", { class: "hint" }, "Press one to label it anew. Below each: its class and margin; a ring marks your own labels."),
+    parts.list,
+    el("h3", {}, "Fields like this"),
+    parts.neighbours,
+  );
+  panel.closed = () => {
+    shown = null;
+  };
+  onRelabel((row, label) => {
+    const found = shown?.rows.find((one) => one.row === row);
+    if (!found) return;
+    found.label = label;
+    nameTile(parts.list.querySelector(`[data-row="${row}"]`), found);
+  });
+}
+
+function fact(name, ...value) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+}
+
+function className(name) {
+  if (!name) return el("span", {}, "none yet");
+  const node = el("span", { class: "class-name" }, el("span", { class: "swatch" }), name);
+  paint(node, classOf(name)?.colour);
+  return node;
+}
+
+export async function openField(field) {
+  let found;
+  try {
+    found = await get(`/api/fields/${field}`);
+  } catch (error) {
+    announce(error.message);
+    return;
+  }
+  shown = found;
+  setText(panel.title, `Field ${field}`);
+  const picture = kind() === "words" ? wordList(found.words ?? [], `Field ${field}`) : pictureOf(field) ?? (found.profile ? profile(found.profile, found.profile_names, `Field ${field}`) : el("p", { class: "no-picture" }, "No picture"));
+  parts.frame.replaceChildren(picture);
+  parts.facts.replaceChildren(
+    fact("Class", className(found.class)),
+    fact("Certainty", typeof found.certainty === "number" && found.class ? percent(found.certainty) : "–"),
+    fact("Stands for", `${found.mass < 10 ? found.mass.toFixed(1) : count(found.mass)} rows`),
+  );
+  const others = (found.neighbours ?? []).filter((other) => kind() === "words" || pictureOf(other)).slice(0, 8);
+  parts.neighbours.replaceChildren(...others.map((other) => fieldButton(other)));
+  parts.neighbours.previousElementSibling.hidden = others.length === 0;
+  showTiles(parts.list, found.rows, openRow);
+  panel.show();
+}
+
+function fieldButton(field) {
+  const picture = pictureOf(field);
+  const button = el("button", { type: "button", class: "tile field-tile", "aria-label": `Field ${field}`, title: `Field ${field}` }, picture ?? String(field));
+  button.addEventListener("click", () => openField(field));
+  return button;
+}

@@ -1,0 +1,152 @@
+// The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
+import { ApiError, download } from "./api.js";
+import { isDark } from "./colours.js";
+import { capital, el, kept, plural, setText } from "./dom.js";
+import * as outbox from "./outbox.js";
+import { notice } from "./question.js";
+import { lineListeners, now, watch } from "./state.js";
+
+const EXPORTS = [
+  ["labels.csv", "Labels", "CSV: what you answered"],
+  ["predictions.csv", "Predictions", "CSV: a class for every row"],
+  ["predictions.parquet", "Predictions", "Parquet"],
+  ["model.tnesi", "Model", "for tnesi predict and Python"],
+  ["report.html", "Report", "one page, to be kept or sent"],
+];
+
+const root = document.documentElement;
+const by = (id) => document.getElementById(id);
+
+export function startHeader() {
+  startTheme();
+  startExport();
+  watch(render);
+  outbox.onChange(() => now.state && renderStatus(now.state));
+  lineListeners.add(renderBanner);
+  lineListeners.add(() => now.state && renderStatus(now.state));
+}
+
+function startTheme() {
+  const [theme, invert] = [by("theme"), by("invert")];
+  const restyle = () => {
+    theme.setAttribute("aria-pressed", String(isDark()));
+    const inverted = root.dataset.invert === "1";
+    invert.setAttribute("aria-pressed", String(inverted));
+    root.dataset.negative = isDark() !== inverted ? "1" : "0"; // pictures come dark on white
+    document.dispatchEvent(new Event("tnesi-style"));
+  };
+  theme.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    kept.set("tnesi-theme", root.dataset.theme);
+    restyle();
+  });
+  invert.addEventListener("click", () => {
+    root.dataset.invert = root.dataset.invert === "1" ? "0" : "1";
+    kept.set("tnesi-invert", root.dataset.invert);
+    restyle();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+  restyle();
+}
+
+function startExport() {
+  const [button, menu] = [by("export-button"), by("export-menu")];
+  const show = (open) => {
+    menu.hidden = !open;
+    button.setAttribute("aria-expanded", String(open));
+    if (open) menu.querySelector("a")?.focus();
+  };
+  for (const [file, name, text] of EXPORTS) {
+    const link = el("a", { href: `/api/export/${file}`, download: "" }, el("span", { class: "menu-name" }, name), el("span", { class: "menu-text" }, text));
+    link.addEventListener("click", async (event) => {
+      event.preventDefault();
+      show(false);
+      button.focus();
+      await save(file);
+    });
+    menu.append(link);
+  }
+  button.addEventListener("click", () => show(menu.hidden));
+  menu.addEventListener("keydown", (event) => {
+    const links = [...menu.querySelectorAll("a")];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") {
+      event.preventDefault();
+      show(false);
+      button.focus();
+    } else if (step) {
+      event.preventDefault();
+      links.at((links.indexOf(document.activeElement) + step) % links.length).focus();
+    }
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!menu.hidden && !event.target.closest(".menu")) show(false);
+  });
+  by("export-menu").parentElement.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !event.relatedTarget.closest(".menu")) show(false);
+  });
+}
+
+async function save(file) {
+  const stem = (now.state?.data.name ?? "studio").replace(/\.[^.]*$/, "").replaceAll(/[^\w-]+/g, "-");
+  notice(`Preparing ${file}`, true);
+  try {
+    await download(`/api/export/${file}`, `${stem}-${file}`);
+    notice(`Exported ${file}`);
+  } catch (error) {
+    notice(error instanceof ApiError ? error.message : "The export did not come: the connection was lost.", true, "warning");
+  }
+}
+
+function render(state) {
+  const { data } = state;
+  setText(by("data-name"), data.name ?? "");
+  setText(by("data-rows"), data.rows ? plural(data.rows, "row") : "");
+  root.dataset.kind = data.kind;
+  by("invert").hidden = data.kind !== "image";
+  document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
+  renderProgress(state);
+  renderStatus(state);
+  renderBanner();
+}
+
+function renderProgress(state) {
+  const bar = by("progress");
+  const at = state.phase === "reading" || state.phase === "training" ? state.progress : null;
+  bar.classList.toggle("on", Boolean(at));
+  const known = typeof at?.share === "number";
+  bar.classList.toggle("unknown", Boolean(at) && !known);
+  bar.firstElementChild.style.inlineSize = known ? `${100 * at.share}%` : "";
+  if (known) bar.setAttribute("aria-valuenow", Math.round(100 * at.share));
+  else bar.removeAttribute("aria-valuenow");
+  bar.setAttribute("aria-valuetext", at?.text ?? "Done");
+}
+
+function renderStatus(state) {
+  const [kind, text] = status(state);
+  by("status").dataset.kind = kind;
+  setText(document.querySelector("#status .status-text"), text);
+  by("status").title = text;
+  by("status").setAttribute("aria-live", kind === "busy" ? "off" : "polite"); // each iteration would be too much
+}
+
+function status(state) {
+  if (now.line === "lost" || now.line === "stranger") return ["bad", "Connection lost"];
+  if (outbox.waiting()) return ["bad", `${plural(outbox.unsaved(), "answer")} not saved yet`];
+  if (state.phase === "failed") return ["bad", "Stopped"];
+  if (state.phase === "reading") return ["busy", capital(state.progress?.text || "reading the data")];
+  if (state.phase === "training") return ["busy", capital(state.progress?.text || "getting to know the data")];
+  if (outbox.unsaved()) return ["busy", "Saving"];
+  if (state.busy) return ["busy", "Learning from your answers"];
+  return ["good", state.answers.total ? "All answers saved" : "Ready"];
+}
+
+function renderBanner() {
+  const banner = by("banner");
+  let text = "";
+  if (now.line === "stranger") text = "This page does not know the studio that runs now. Open the address that is printed in the terminal; answers that are not saved yet stay in this browser.";
+  else if (now.line === "lost") text = "The connection to the studio is lost; trying again. What you answer now is kept here and saved as soon as it is back.";
+  else if (now.state?.phase === "failed") text = now.state.error ?? "Learning has failed; the terminal says more.";
+  setText(banner, text);
+  banner.hidden = text === "";
+}

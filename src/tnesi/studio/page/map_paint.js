@@ -1,0 +1,149 @@
+// Drawing the map: each field's picture as ink on the colour of its class, stronger where it is more certain.
+import { picture } from "./api.js";
+import { kind } from "./pictures.js";
+import { classColour, css, mix, themeColours } from "./colours.js";
+
+const FADE = 320; // milliseconds from old colours to new ones
+const WEAK = 0.2; // strength of a class that is hardly certain
+
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+export class MapPainter {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d");
+    this.map = null;
+    this.ink = null;
+    this.from = [];
+    this.to = [];
+    this.frame = 0;
+  }
+
+  /** Take another map: its cells and their pictures. Nothing is drawn before these are there. */
+  async take(map) {
+    const sheet = map.sheet ? await picture(map.sheet) : null;
+    this.map = map;
+    this.sheet = sheet;
+    this.ink = null;
+    this.from = this.to = [];
+  }
+
+  /** The pictures in the ink of the theme: dark pixels are opaque, white ones clear. */
+  #inked() {
+    if (!this.sheet || this.ink) return this.ink;
+    const { width, height } = this.sheet;
+    const ink = new OffscreenCanvas(width, height);
+    const context = ink.getContext("2d", { willReadFrequently: true });
+    context.drawImage(this.sheet, 0, 0);
+    const pixels = context.getImageData(0, 0, width, height);
+    const [r, g, b] = themeColours().ink;
+    const inverted = document.documentElement.dataset.invert === "1";
+    for (let i = 0; i < pixels.data.length; i += 4) {
+      const grey = pixels.data[i];
+      pixels.data[i] = r;
+      pixels.data[i + 1] = g;
+      pixels.data[i + 2] = b;
+      pixels.data[i + 3] = inverted ? grey : 255 - grey;
+    }
+    context.putImageData(pixels, 0, 0);
+    this.ink = ink;
+    return ink;
+  }
+
+  /** The theme or the side of the cells changed: draw all anew. `colours` are the numbers of the map's classes. */
+  restyle() {
+    this.ink = null;
+  }
+
+  resize(cell) {
+    this.cell = cell;
+    const [width, height] = [this.map.columns * cell, this.map.rows * cell];
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.inlineSize = `${width}px`;
+    this.canvas.style.blockSize = `${height}px`;
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  /** Colour the cells; `colourOf(k)` gives the number of the colour of the map's class k. */
+  colour(colourOf, fade = true) {
+    const { surface, strong } = themeColours();
+    const target = this.map.cells.map((cell) => {
+      const own = cell.class >= 0 ? classColour(colourOf(cell.class)) : null;
+      return own ? mix(surface, own, WEAK + (strong - WEAK) * Math.max(0, Math.min(1, cell.certainty))) : surface;
+    });
+    cancelAnimationFrame(this.frame);
+    if (!fade || calm.matches || this.from.length !== target.length) {
+      this.from = target;
+      this.#draw(target);
+      return;
+    }
+    const [before, start] = [this.from, performance.now()];
+    const step = (time) => {
+      const share = Math.max(0, Math.min(1, (time - start) / FADE));
+      this.from = share === 1 ? target : target.map((colour, i) => mix(before[i], colour, share));
+      this.#draw(this.from);
+      if (share < 1) this.frame = requestAnimationFrame(step);
+    };
+    this.frame = requestAnimationFrame(step);
+  }
+
+  #draw(colours) {
+    const { context, cell, map } = this;
+    const gap = cell >= 24 ? 1.5 : 1;
+    const ink = this.#inked();
+    context.clearRect(0, 0, map.columns * cell, map.rows * cell);
+    map.cells.forEach((one, i) => {
+      const [x, y, side] = [one.x * cell + gap / 2, one.y * cell + gap / 2, cell - gap];
+      context.fillStyle = css(colours[i]);
+      context.beginPath();
+      context.roundRect(x, y, side, side, Math.min(4, side / 6));
+      context.fill();
+      if (ink) this.#picture(context, i, x, y, side);
+      else if (one.text) this.#word(one.text, x, y, side);
+    });
+  }
+
+  #picture(context, i, x, y, side) {
+    const [height, width] = this.map.tile;
+    const columns = this.map.sheet_columns;
+    const scale = side / Math.max(height, width);
+    const [w, h] = kind() === "profile" ? [0.76 * side, 0.76 * side] : [width * scale, height * scale];
+    context.imageSmoothingEnabled = scale < 1;
+    const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbours' pixels
+    context.drawImage(
+      this.ink, (i % columns) * width + edge, Math.floor(i / columns) * height + edge, width - 2 * edge, height - 2 * edge,
+      x + (side - w) / 2, y + (side - h) / 2, w, h,
+    );
+  }
+
+  #word(text, x, y, side) {
+    const { context } = this;
+    context.fillStyle = css(themeColours().ink);
+    const size = Math.max(7, Math.min(12, (1.7 * side) / Math.max(text.length, 4)));
+    context.font = `${size}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.save();
+    context.beginPath();
+    context.rect(x, y, side, side);
+    context.clip();
+    context.fillText(text, x + side / 2, y + side / 2);
+    context.restore();
+  }
+
+  /** A field's picture for a panel, at its own size; null where there are no pictures or the map leaves it out. */
+  pictureOf(field) {
+    const i = this.map?.cells.findIndex((cell) => cell.field === field) ?? -1;
+    if (i < 0 || !this.sheet) return null;
+    const [height, width] = this.map.tile;
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width, height, className: "picture" });
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Field ${field}`);
+    const columns = this.map.sheet_columns;
+    canvas.getContext("2d").drawImage(this.sheet, (i % columns) * width, Math.floor(i / columns) * height, width, height, 0, 0, width, height);
+    return canvas;
+  }
+}

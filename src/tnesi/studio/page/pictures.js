@@ -1,0 +1,100 @@
+// What an example looks like: a picture with crisp pixels, a profile of bars, or its top words.
+import { path } from "./api.js";
+import { el, svg } from "./dom.js";
+import { now } from "./state.js";
+
+const SHEET_COLUMNS = 16;
+const NAMED_BARS = 24; // as many names as can be read
+
+export const kind = () => now.state?.data.kind ?? "image";
+
+export const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
+
+/** Load a picture; null if it does not come. */
+export async function loaded(source) {
+  const image = new Image();
+  image.src = source;
+  try {
+    await image.decode();
+    return image;
+  } catch {
+    return null;
+  }
+}
+
+/** Show an example large: `what` has row, profile, profile_names and words. */
+export async function largePicture(what, name) {
+  if (kind() === "words" || (what.words && !what.profile)) return wordList(what.words ?? [], name);
+  if (kind() === "profile" || what.row === undefined) return profile(what.profile ?? [], what.profile_names, name);
+  const image = await loaded(rowPicture(what.row, 280));
+  if (!image) return el("p", { class: "no-picture" }, "The picture could not be loaded.");
+  image.alt = name;
+  image.className = "picture";
+  image.draggable = false;
+  return image;
+}
+
+/** A bar per feature, the highest as high as the picture. */
+export function profile(values, names, name) {
+  if (!values.length) return el("p", { class: "no-picture" }, "This row is empty.");
+  const top = Math.max(...values);
+  if (!(top > 0)) return el("p", { class: "no-picture" }, "All values of this row are zero.");
+  if (names && values.length <= NAMED_BARS) return namedBars(values, names, top, name);
+  const gap = values.length <= 64 ? 0.15 : 0;
+  const bars = values.map((value, i) => {
+    const height = (100 * Math.max(value, 0)) / top;
+    return svg("rect", { x: i + gap / 2, y: 100 - height, width: 1 - gap, height });
+  });
+  return svg(
+    "svg",
+    { class: "profile", viewBox: `0 0 ${values.length} 100`, preserveAspectRatio: "none", role: "img", "aria-label": describe(values, names, name) },
+    ...bars,
+  );
+}
+
+function describe(values, names, name) {
+  const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]);
+  const told = order.slice(0, 3).map((i) => names?.[i] ?? `number ${i + 1}`);
+  return `${name}: profile of ${values.length} bars, highest at ${told.join(", ")}`;
+}
+
+const short = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(3).replace(/\.?0+$/, ""));
+
+function bar(text, share, said) {
+  const line = el("li", {}, el("span", { class: "bar-name", title: text }, text), said && el("span", { class: "bar-value" }, said), el("span", { class: "bar" }, el("span")));
+  line.querySelector(".bar > span").style.inlineSize = `${Math.max(0, Math.min(100, 100 * share))}%`;
+  return line;
+}
+
+function namedBars(values, names, top, name) {
+  const lines = values.map((value, i) => bar(names[i], value / top, short(value)));
+  return el("ul", { class: "named-bars", "aria-label": `${name}: values`, tabindex: "0" }, ...lines);
+}
+
+/** Words with bars for their weights, [[word, weight], ...]. */
+export function wordList(words, name) {
+  if (!words.length) return el("p", { class: "no-picture" }, "This row has no words.");
+  const top = Math.max(...words.map(([, weight]) => weight), 1e-30);
+  const lines = words.map(([word, weight]) => bar(word, weight / top));
+  return el("ul", { class: "named-bars words", "aria-label": `${name}: its top words`, tabindex: "0" }, ...lines);
+}
+
+/** Draw the small pictures of rows on their canvases, from one sheet. */
+export async function drawTiles(rows, canvases) {
+  if (!rows.length || kind() === "words") return;
+  const sheet = await loaded(path("/api/pictures/rows.png", { rows: rows.join(","), scale: 1 }));
+  if (!sheet) return;
+  const width = sheet.naturalWidth / Math.min(SHEET_COLUMNS, rows.length);
+  const height = sheet.naturalHeight / Math.ceil(rows.length / SHEET_COLUMNS);
+  rows.forEach((_, i) => {
+    const [x, y] = [(i % SHEET_COLUMNS) * width, Math.floor(i / SHEET_COLUMNS) * height];
+    Object.assign(canvases[i], { width, height });
+    canvases[i].getContext("2d").drawImage(sheet, x, y, width, height, 0, 0, width, height);
+  });
+}
+
+/** The place of a small picture, or the words of the row. */
+export function smallPicture(row) {
+  if (kind() === "words") return el("span", { class: "tile-words" }, (row.words ?? []).join(", ") || "no words");
+  return el("canvas", { class: "tile-picture", width: 1, height: 1 });
+}

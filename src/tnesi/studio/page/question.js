@@ -1,0 +1,234 @@
+// "What is this?": the example that the program asks about, and the answer to it.
+import { paint } from "./colours.js";
+import { Chooser } from "./chooser.js";
+import { announce, capital, el, keep, percent, plural, setText, together } from "./dom.js";
+import * as outbox from "./outbox.js";
+import { largePicture } from "./pictures.js";
+import { openRow } from "./row.js";
+import { classOf, now, watch } from "./state.js";
+
+const TRAIL = 6;
+const GLANCE = 150; // milliseconds: keys this soon after a picture came were meant for the one before
+const SLOW = 350; // milliseconds after which a save is worth a word
+
+const parts = {};
+const trail = [];
+let shown = null; // the question on the page, only once its picture is there
+let shownAt = 0;
+let coming = null; // the question whose picture is being loaded
+let pending = null; // the answer to `shown` that the server has not acknowledged yet
+
+export function startQuestion() {
+  const body = document.getElementById("question-body");
+  parts.card = document.getElementById("question");
+  parts.frame = el("div", { class: "frame" });
+  parts.row = document.getElementById("question-row");
+  parts.reason = el("p", { class: "reason" });
+  parts.chooser = new Chooser(answer);
+  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, "Undo", el("kbd", {}, "U"));
+  parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, "Skip", el("kbd", {}, "S"));
+  parts.notice = el("p", { class: "notice", role: "status" });
+  parts.trail = el("ol", { class: "trail", "aria-label": "Last answers" });
+  body.append(
+    el("div", { class: "example asked" }, parts.reason, parts.frame, parts.notice, el("div", { class: "actions" }, parts.undo, parts.skip)),
+    parts.chooser.node,
+    parts.trail,
+  );
+  watch(fromState);
+  outbox.onChange(fromOutbox);
+}
+
+function fromState(state) {
+  const open = state.question;
+  const settled = state.answers.last >= outbox.acknowledged && outbox.unsaved() === 0;
+  if (settled) {
+    if (!open) present(null);
+    else if (open.row !== (coming ?? shown)?.row) present(open);
+    else if (shown?.row === open.row) shown = { ...shown, ...open };
+  }
+  render();
+}
+
+/** Put a question on the page as soon as it can be seen: no key answers what is not there yet. */
+async function present(question) {
+  coming = question;
+  if (!question) {
+    shown = null;
+    render();
+    return;
+  }
+  const picture = await largePicture(question, `Row ${question.row}`);
+  if (coming !== question) return; // another one came in the meantime
+  coming = null;
+  shown = question;
+  shownAt = performance.now();
+  pending = null;
+  parts.frame.replaceChildren(picture);
+  render();
+  announce(`Question ${question.number}: what is row ${question.row}? ${sentence(question.reason)}`);
+}
+
+/** What the program is doing until the first question comes. */
+function waitingFor({ phase, progress }) {
+  if (phase !== "training" || !progress?.text) return "";
+  const share = progress.share > 0 ? ` (${percent(progress.share, 0)})` : "";
+  return sentence(progress.text + share);
+}
+
+function emptyFrame(state) {
+  const words = {
+    reading: "Reading the data.",
+    training: "The program is looking at the data. The first question comes as soon as it has seen enough.",
+    failed: "There are no questions: learning has stopped.",
+    ready: "The next question is being chosen.",
+  };
+  if (state?.phase === "ready" && state.answers.labels + state.answers.skips >= state.data.rows) return "No more questions: every row has a label or was skipped.";
+  return words[state?.phase] ?? "Connecting.";
+}
+
+const sentence = (text) => together(capital(text)) + (/[.!?]$/.test(text) ? "" : ".");
+
+function render() {
+  const state = now.state;
+  if (!state) return;
+  const blocked = !shown || pending !== null;
+  if (!shown) {
+    const placeholder = parts.frame.querySelector(".placeholder") ?? el("p", { class: "placeholder" });
+    setText(placeholder, emptyFrame(state));
+    if (!placeholder.isConnected) parts.frame.replaceChildren(placeholder);
+  }
+  parts.card.classList.toggle("asking", Boolean(shown));
+  parts.card.classList.toggle("pending", pending !== null);
+  parts.card.setAttribute("aria-busy", String(blocked && state.phase !== "failed"));
+  setText(parts.row, shown ? `Question ${shown.number} · row ${shown.row}` : "");
+  setText(parts.reason, shown ? sentence(shown.reason) : waitingFor(state));
+  parts.chooser.disabled = blocked;
+  parts.chooser.update(shown?.suggested);
+  parts.chooser.mark(pending?.label ?? null);
+  parts.skip.disabled = blocked;
+  parts.undo.disabled = !state.answers.can_undo && outbox.unsaved() === 0;
+  renderTrail();
+}
+
+function renderTrail() {
+  keep(parts.trail, trail.slice(-TRAIL).reverse(), (entry) => entry.request, (entry) => {
+    const button = el("button", { type: "button", class: "chip" }, el("span", { class: "swatch" }), el("span", { class: "chip-name" }), el("span", { class: "chip-state", "aria-hidden": "true" }));
+    button.addEventListener("click", () => openRow(entry.row));
+    return el("li", {}, button);
+  }, (line, entry) => {
+    const button = line.firstElementChild;
+    const name = entry.kind === "skip" ? "skipped" : entry.label;
+    const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "taken back" }[entry.state];
+    button.className = `chip ${entry.state}`;
+    paint(button, classOf(entry.label)?.colour);
+    setText(button.querySelector(".chip-name"), name);
+    setText(button.querySelector(".chip-state"), { sending: "…", saved: "✓", waiting: "↻", refused: "!", undone: "↶" }[entry.state]);
+    button.title = `Row ${entry.row}: ${name}, ${said}`;
+    button.setAttribute("aria-label", button.title);
+  });
+}
+
+let fading = null;
+
+/** Say what just happened, beside the buttons. */
+export function notice(text, lasting = false, kind = "") {
+  clearTimeout(fading);
+  setText(parts.notice, text);
+  parts.notice.dataset.kind = kind;
+  if (!lasting) fading = setTimeout(() => setText(parts.notice, ""), 4000);
+}
+
+function fromOutbox(entry) {
+  if (entry.state === "waiting") {
+    const many = outbox.unsaved();
+    const what = many === 1 && entry.label ? entry.label : plural(many, "answer");
+    notice(`${what}: not saved yet, retrying`, true, "warning");
+  } else if (entry.state === "refused") notice(entry.error, true, "warning");
+  else if (entry.state === "saved" && outbox.unsaved() === 0 && parts.notice.dataset.kind === "warning") notice("Saved");
+  if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
+  render();
+}
+
+const tooSoon = () => performance.now() - shownAt < GLANCE;
+
+/** Answer the question on the page. */
+export async function answer(label, how = "key") {
+  if (!shown || pending || (how === "key" && tooSoon())) return;
+  const { row, number } = shown;
+  const entry = await give("label", { row, label, question: number }, `${label}`);
+  if (how === "pointer") parts.card.focus({ preventScroll: true });
+  return entry;
+}
+
+export async function skip(event) {
+  if (!shown || pending || (!event && tooSoon())) return;
+  await give("skip", { row: shown.row }, "Skipped");
+}
+
+async function give(kind, what, said) {
+  const entry = outbox.give(kind, what);
+  pending = entry;
+  trail.push(entry);
+  render();
+  const slow = setTimeout(() => pending === entry && entry.state === "sending" && notice("Saving"), SLOW);
+  try {
+    const response = await entry.saved;
+    notice(kind === "skip" ? "Skipped" : `${said}: saved`);
+    next(entry, response);
+  } catch (error) {
+    if (pending === entry) pending = null;
+    notice(error.message, true, "warning");
+    render();
+  } finally {
+    clearTimeout(slow);
+  }
+  return entry;
+}
+
+/** Go on with the question that came with the acknowledgement. */
+function next(entry, response) {
+  if (outbox.unsaved() > 0) return; // something else was given meanwhile, its response counts
+  if (!response.question) pending = null;
+  if (response.question && response.question.row === shown?.row && entry.row === undefined) {
+    pending = null;
+    render();
+  } else present(response.question ?? null);
+}
+
+export async function undo() {
+  if (!now.state?.answers.can_undo && outbox.unsaved() === 0) {
+    notice("Nothing to undo");
+    return;
+  }
+  const entry = outbox.give("undo", {});
+  render();
+  try {
+    const response = await entry.saved;
+    const undone = response.undone;
+    const given = undone && trail.findLast((one) => one.row === undone.row && one.state === "saved");
+    if (given) given.state = "undone";
+    notice(undone ? `Taken back: ${undone.label ?? "skip"}` : "Taken back");
+    if (outbox.unsaved() === 0) present(response.question ?? null);
+  } catch (error) {
+    notice(error.message, true, "warning");
+    render();
+  }
+}
+
+/** Whether the question can be seen; otherwise bring it into view, for the next key to answer it. */
+export function inView() {
+  const place = parts.frame.getBoundingClientRect();
+  if (place.bottom > 40 && place.top < innerHeight - 40) return true;
+  parts.card.scrollIntoView({ block: "start" });
+  notice("Here is the question: press the key again");
+  return false;
+}
+
+/** Start a class name in the box. */
+export const beginName = (text) => parts.chooser.begin(text);
+
+/** A relabelled row that is the open question needs no answer any more: the server's next state says so. */
+export const remember = (entry) => {
+  trail.push(entry);
+  renderTrail();
+};

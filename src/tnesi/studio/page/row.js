@@ -1,0 +1,106 @@
+// The panel of one row: what it looks like, what it is taken for, and another label for it.
+import { get } from "./api.js";
+import { Chooser } from "./chooser.js";
+import { paint } from "./colours.js";
+import { announce, el, keep, percent, plural, setText } from "./dom.js";
+import * as outbox from "./outbox.js";
+import { Panel } from "./panel.js";
+import { largePicture } from "./pictures.js";
+import { classOf, now, watch } from "./state.js";
+
+const listeners = new Set();
+const parts = {};
+let panel = null;
+let shown = null;
+
+/** Call `listener(row, label)` when a row has been relabelled (null: its label was removed). */
+export const onRelabel = (listener) => listeners.add(listener);
+
+export function startRow() {
+  panel = new Panel("row-panel", "centred");
+  parts.frame = el("div", { class: "frame" });
+  parts.label = el("p", { class: "row-label" });
+  parts.guesses = el("ul", { class: "guesses", "aria-label": "Probabilities" });
+  parts.margin = el("p", { class: "hint" });
+  parts.history = el("p", { class: "hint" });
+  parts.chooser = new Chooser(relabel);
+  parts.clear = el("button", { type: "button", class: "button quiet", onclick: clear }, "Remove the label");
+  parts.notice = el("p", { class: "notice", role: "status" });
+  panel.body.append(
+    el("div", { class: "example" }, parts.frame, el("div", { class: "about" }, parts.label, parts.guesses, parts.margin, parts.history)),
+    parts.chooser.node,
+    el("div", { class: "actions" }, parts.clear, parts.notice),
+  );
+  panel.closed = () => {
+    shown = null;
+    parts.chooser.clear();
+  };
+  watch(() => shown && render());
+  outbox.onChange((entry) => {
+    if (shown && entry.row === shown.row) render(entry);
+  });
+}
+
+export async function openRow(row) {
+  let found;
+  try {
+    found = await get(`/api/rows/${row}`);
+  } catch (error) {
+    announce(error.message);
+    return error.message;
+  }
+  const picture = await largePicture(found, `Row ${found.row}`);
+  shown = found;
+  setText(panel.title, `Row ${found.row}`);
+  parts.frame.replaceChildren(picture);
+  setText(parts.notice, "");
+  render();
+  panel.show();
+  return null;
+}
+
+function render(entry) {
+  const { label, predicted, probabilities, margin, history } = shown;
+  setText(parts.label, label ? `Labelled ${label}` : predicted ? `No label; looks like ${predicted}` : "No label yet");
+  keep(parts.guesses, (probabilities ?? []).filter(([, share]) => share >= 0.001), ([name]) => name, ([name]) => el("li", {}, el("span", { class: "swatch" }), el("span", { class: "guess-name" }, name), el("span", { class: "guess-share" })), (line, [name, share]) => {
+    paint(line, classOf(name)?.colour);
+    setText(line.querySelector(".guess-share"), percent(share));
+  });
+  setText(parts.margin, typeof margin === "number" ? `Margin ${margin.toFixed(2)}` : "");
+  setText(parts.history, history?.length ? `Answered ${plural(history.length, "time")}` : "");
+  parts.chooser.update(probabilities, label);
+  parts.clear.disabled = !label;
+  if (entry) setText(parts.notice, { sending: "Saving", waiting: "Not saved yet, retrying", saved: "Saved", refused: entry.error }[entry.state] ?? "");
+}
+
+async function give(kind, what, label) {
+  const { row } = shown;
+  shown = { ...shown, label };
+  const entry = outbox.give(kind, { row, ...what });
+  render(entry);
+  try {
+    await entry.saved;
+    for (const listener of listeners) listener(row, label);
+    announce(label === null ? `The label of row ${row} is removed.` : `Row ${row} is labelled ${label} now.`);
+    if (shown?.row === row) panel.close();
+  } catch {
+    if (shown?.row === row) openRow(row); // refused: show what holds
+  }
+}
+
+const relabel = (label) => shown && give("label", { label, question: null }, label);
+const clear = () => shown && give("clear", {}, null);
+
+export const rowPanelOpen = () => Boolean(panel?.open);
+
+/** A key in the panel: a class's key relabels, anything else starts a name. */
+export function keyInRow(key, found) {
+  if (found) relabel(found.name);
+  else parts.chooser.begin(key);
+}
+
+export const knownRow = (text) => {
+  const number = Number(text);
+  const rows = now.state?.data.rows ?? 0;
+  return /^\d+$/.test(text.trim()) && number < rows ? number : null;
+};

@@ -1,0 +1,113 @@
+// The classes with their sizes, and the labels that are worth another look.
+import { paint } from "./colours.js";
+import { capital, count, el, icon, keep, percent, plural, setText } from "./dom.js";
+import * as outbox from "./outbox.js";
+import { Panel } from "./panel.js";
+import { openRow } from "./row.js";
+import { now, watch } from "./state.js";
+import { drawTiles, smallPicture } from "./pictures.js";
+
+const DOUBTFUL = 0.8;
+const PENCIL = "M4 16l1-4 8.5-8.5 3 3L8 15l-4 1zM11.5 5.5l3 3";
+
+const parts = {};
+let openGallery = () => {};
+let renamed = null;
+
+/** `gallery(name)` shows the rows of a class. */
+export function startStanding(gallery) {
+  openGallery = gallery;
+  parts.classes = el("ul", { class: "class-list" });
+  parts.noClasses = el("p", { class: "hint" }, "Classes appear here with your first answers.");
+  document.getElementById("classes-body").append(parts.classes, parts.noClasses);
+  parts.conflicts = el("ul", { class: "conflict-list" });
+  parts.noConflicts = el("p", { class: "hint" }, "Labels that do not fit their surroundings appear here. There are none.");
+  document.getElementById("conflicts-body").append(parts.conflicts, parts.noConflicts);
+  startRename();
+  watch(render);
+}
+
+function render(state) {
+  parts.noClasses.hidden = state.classes.length > 0;
+  const most = Math.max(...state.classes.map((one) => one.share ?? 0), 1e-9);
+  keep(parts.classes, state.classes, (one) => one.name, makeClass, (line, one) => {
+    paint(line, one.colour);
+    setText(line.querySelector(".class-name"), one.name);
+    line.querySelector(".class-bar > span").style.inlineSize = `${(100 * (one.share ?? 0)) / most}%`;
+    setText(line.querySelector(".class-rows"), `${count(one.rows ?? 0)} rows`);
+    setText(line.querySelector(".class-labels"), plural(one.labels, "label"));
+    const doubt = typeof one.confidence === "number" && one.confidence < DOUBTFUL && one.rival;
+    setText(line.querySelector(".class-doubt"), doubt ? `may be mixed up with ${one.rival} (${percent(one.confidence, 0)} sure)` : "");
+  });
+  renderConflicts(state.conflicts);
+}
+
+function makeClass(one) {
+  const open = el("button", { type: "button", class: "class-open", title: "Show its rows" }, el("span", { class: "swatch" }), el("span", { class: "class-name" }));
+  open.addEventListener("click", () => openGallery(one.name));
+  const rename = el("button", { type: "button", class: "tool small", "aria-label": `Rename ${one.name}`, title: "Rename" }, icon(PENCIL));
+  rename.addEventListener("click", () => startRenaming(one.name));
+  return el(
+    "li", {},
+    open,
+    el("span", { class: "class-labels" }),
+    el("span", { class: "class-rows" }),
+    rename,
+    el("span", { class: "class-bar", "aria-hidden": "true" }, el("span")),
+    el("span", { class: "class-doubt" }),
+  );
+}
+
+let drawnConflicts = "";
+
+function renderConflicts(conflicts) {
+  parts.noConflicts.hidden = conflicts.length > 0;
+  const drawn = JSON.stringify(conflicts);
+  if (drawn === drawnConflicts) return;
+  drawnConflicts = drawn;
+  const made = [];
+  keep(parts.conflicts, conflicts, (one) => `${one.row} ${one.label} ${one.seems}`, (one) => {
+    const picture = smallPicture(one);
+    made.push([one.row, picture]);
+    const button = el("button", { type: "button", class: "button", "aria-label": `Look again at row ${one.row}` }, "Look again");
+    button.addEventListener("click", () => openRow(one.row));
+    return el("li", {}, picture, el("p", {}, el("span", { class: "conflict-text" }), el("span", { class: "hint" }, `row ${one.row}`)), button);
+  }, (line, one) => setText(line.querySelector(".conflict-text"), capital(one.text)));
+  if (made.length) drawTiles(made.map(([row]) => row), made.map(([, canvas]) => canvas));
+}
+
+function startRename() {
+  const panel = new Panel("rename-panel", "centred narrow");
+  setText(panel.title, "Rename the class");
+  const input = el("input", { id: "rename-name", type: "text", maxlength: 100, autocomplete: "off" });
+  const hint = el("p", { class: "name-hint", role: "status" });
+  const form = el("form", { class: "name-form" }, el("label", { for: "rename-name", class: "out-of-sight" }, "New name"), input, el("button", { type: "submit", class: "button" }, "Rename"), hint);
+  const tell = () => {
+    const name = input.value.trim();
+    const merges = name !== renamed && now.state.classes.some((one) => one.name === name);
+    setText(hint, merges ? `${renamed} and ${name} become one class.` : " ");
+  };
+  input.addEventListener("input", tell);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const name = input.value.trim();
+    if (!name || name === renamed) return panel.close();
+    try {
+      setText(hint, "Saving");
+      await outbox.give("rename", { old: renamed, name }).saved;
+      panel.close();
+    } catch (error) {
+      setText(hint, error.message);
+    }
+  });
+  panel.body.append(form);
+  Object.assign(parts, { renamePanel: panel, renameInput: input, renameTell: tell });
+}
+
+function startRenaming(name) {
+  renamed = name;
+  parts.renameInput.value = name;
+  parts.renameTell();
+  parts.renamePanel.show();
+  parts.renameInput.select();
+}

@@ -1,0 +1,41 @@
+// Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
+import { paint } from "./colours.js";
+import { el, percent, setText } from "./dom.js";
+import { drawTiles, kind, smallPicture } from "./pictures.js";
+import { classOf } from "./state.js";
+
+/** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
+export function showTiles(list, rows, open) {
+  const tiles = rows.map((row) => {
+    const button = el("button", { type: "button", class: "tile" }, smallPicture(row), " ", el("span", { class: "tile-name" }), " ", el("span", { class: "tile-share" }));
+    button.addEventListener("click", () => open(row.row));
+    const line = el("li", {}, button);
+    line.dataset.row = row.row;
+    return line;
+  });
+  const longest = Math.max(...rows.map((row) => (row.label ?? row.predicted ?? "").length));
+  list.classList.toggle("wide", kind() === "words" || longest > 3);
+  list.replaceChildren(...tiles);
+  rows.forEach((row, i) => nameTile(tiles[i], row));
+  return drawTiles(rows.map((row) => row.row), tiles.map((tile) => tile.querySelector("canvas")));
+}
+
+/** Say on a tile what its row is: by its label, else by the guess. */
+export function nameTile(line, row) {
+  const button = line.firstElementChild;
+  const name = row.label ?? row.predicted;
+  paint(button, classOf(name)?.colour);
+  button.classList.toggle("labelled", row.label !== null && row.label !== undefined);
+  button.classList.toggle("unlike", Boolean(row.label && row.predicted && row.label !== row.predicted));
+  setText(button.querySelector(".tile-name"), name ?? "?");
+  const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
+  setText(button.querySelector(".tile-share"), margin);
+  const seen = [row.words?.length ? row.words.join(", ") : "", name ?? "?", margin].filter(Boolean).join(" ");
+  const told = [seen, `row ${row.row}`];
+  if (row.label) told.push(`labelled ${row.label}`);
+  if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
+  else if (!row.label) told.push("no class yet");
+  if (margin) told.push(`margin ${margin}`);
+  button.setAttribute("aria-label", told.join(", "));
+  button.title = told.slice(1).join(", ");
+}

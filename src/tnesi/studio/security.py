@@ -1,0 +1,181 @@
+"""Who may talk to the server: those who know the token, from this page, by this name of the machine."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import socket
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.types import Message, Receive, Scope, Send
+
+from tnesi.studio.requests import MOST_BYTES, RequestError
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+_LONGEST_QUERY = 8192
+_READS = ("GET", "HEAD")
+_TOO_LARGE = f"the request has more than {MOST_BYTES} bytes"
+
+
+@dataclass(frozen=True)
+class Door:
+    """What is let in.
+
+    Attributes
+    ----------
+    token : str
+    host : str
+        The address that the server listens on.
+    port : int
+    """
+
+    token: str
+    host: str
+    port: int
+
+    @property
+    def cookie(self) -> str:
+        """Cookies do not know ports: two studios on a machine have two names."""
+        return f"tnesi_token_{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser on this machine."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/?token={self.token}"
+
+    def knows(self, token: str | None) -> bool:
+        """Compare a token, in a time that does not tell how much of it is right."""
+        return token is not None and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+    def is_host(self, host: str) -> bool:
+        """Whether a Host header names this server; a name that somebody else's DNS leads here is refused."""
+        name, _, port = host.lower().rpartition(":")
+        if port != str(self.port):
+            name, port = host.lower(), "80"
+        if port != str(self.port) or not name:
+            return False
+        plain = name.removeprefix("[").removesuffix("]")
+        if plain in ("localhost", "127.0.0.1", "::1", self.host.lower()):
+            return True
+        if self.host not in ("0.0.0.0", "::"):
+            return False
+        try:
+            ipaddress.ip_address(plain)
+        except ValueError:
+            return plain in (socket.gethostname().lower(), socket.getfqdn().lower())
+        return True
+
+    def is_origin(self, origin: str) -> bool:
+        """Whether a page of this server has sent a request."""
+        return origin.startswith("http://") and self.is_host(origin.removeprefix("http://"))
+
+
+class Guard:
+    """Refuses what may not come in, limits bodies, and adds the headers that keep the page to itself."""
+
+    def __init__(self, app: Starlette, door: Door) -> None:
+        self.app, self._door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                names = {name for name, _ in message["headers"]}
+                extra = [pair for pair in _HEADERS if pair[0] not in names]
+                if b"cache-control" not in names:
+                    extra.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*message["headers"], *extra]}
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _refuse(with_headers, *refusal)
+            return
+        await self.app(scope, _limited(receive), with_headers)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Return why a request is refused, None if it is not."""
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
+        one = {name: values[0] for name, values in headers.items()}
+        if len(headers.get(b"host", ())) != 1 or not self._door.is_host(one[b"host"]):
+            return 403, "this is not the name under which the studio was opened: use the address from the terminal"
+        origin = one.get(b"origin")
+        if len(headers.get(b"origin", ())) > 1 or (origin is not None and not self._door.is_origin(origin)):
+            return 403, "the request comes from another page"
+        if one.get(b"sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+            return 403, "the request comes from another page"
+        if len(scope["query_string"]) > _LONGEST_QUERY:
+            return 414, "the address is too long"
+        length = one.get(b"content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
+            return 413, _TOO_LARGE
+        if not scope["path"].startswith("/api/"):
+            return None if scope["method"] in _READS else (405, "only reading is possible here")
+        by_header = self._door.knows(_bearer(one.get(b"authorization", "")))
+        if scope["method"] in _READS:
+            if by_header or self._door.knows(self._in_cookie(one.get(b"cookie", ""))):
+                return None
+        elif by_header:
+            return None if origin is not None else (403, "the request does not say from which page it comes")
+        return 401, "the studio does not know you: open the address that was printed in the terminal"
+
+    def lets_in(self, query: bytes, cookie: str) -> bool:
+        """Whether the page itself may be shown."""
+        given = parse_qs(query.decode("latin-1")).get("token", [])
+        return any(self._door.knows(token) for token in given) or self._door.knows(self._in_cookie(cookie))
+
+    def _in_cookie(self, header: str) -> str | None:
+        try:
+            found = SimpleCookie(header).get(self._door.cookie)
+        except CookieError:
+            return None
+        return None if found is None else found.value
+
+
+def _limited(receive: Receive) -> Receive:
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MOST_BYTES:
+            raise RequestError(413, _TOO_LARGE)
+        return message
+
+    return limited
+
+
+def _bearer(header: str) -> str | None:
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = json.dumps({"error": text}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,125 @@
+"""The web server: routes, the files of the page, and its life from start to end."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import socket
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from tnesi.studio.api import ENDPOINTS, respond
+from tnesi.studio.events import Bell
+from tnesi.studio.security import Door, Guard
+from tnesi.studio.session import Session
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
+_STRANGER = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>tnesi label</title></head><body><main>
+<h1>tnesi label</h1>
+<p>Please open the address that was printed in the terminal, with all that follows the question mark.</p>
+</main></body></html>
+"""
+
+
+def create_app(session: Session, door: Door) -> Guard:
+    """Return the application; nothing of it is outside of what the door lets in."""
+    page = {file.name: file for file in files("tnesi.studio").joinpath("page").iterdir() if file.is_file()}
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in page or name.rpartition(".")[2] not in _TYPES:
+            raise HTTPException(404)
+        return _page_file(name, request)
+
+    def _page_file(name: str, request: Request) -> Response:
+        content = page[name].read_bytes()
+        etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
+        headers = {"etag": etag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers, media_type=_TYPES[name.rpartition(".")[2]])
+
+    async def index(request: Request) -> Response:
+        if not guard.lets_in(request.url.query.encode(), request.headers.get("cookie", "")):
+            return HTMLResponse(_STRANGER, 401)
+        response = _page_file("index.html", request)
+        response.set_cookie(door.cookie, door.token, httponly=True, samesite="strict", path="/")
+        return response
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        app.state.bell = Bell(session)
+        yield
+
+    routes = [Route("/", index), Route("/page/{name}", static)]
+    for endpoint in ENDPOINTS:
+        answer = partial(respond, endpoint, session)
+        routes.append(Route(endpoint.address, answer, methods=[endpoint.method]))
+    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_error, Exception: _error})
+    guard = Guard(app, door)
+    return guard
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = {404: "there is nothing here", 405: "that cannot be done here"}.get(error.status_code, str(error.detail))
+    return JSONResponse({"error": text}, error.status_code, headers=error.headers)
+
+
+def _error(request: Request, error: Exception) -> Response:
+    traceback.print_exception(error, file=sys.stderr)
+    return JSONResponse({"error": "something went wrong in the studio: the terminal says more"}, 500)
+
+
+class Server(uvicorn.Server):
+    """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
+
+    def __init__(self, session: Session, door: Door) -> None:
+        self._guard = create_app(session, door)
+        config = uvicorn.Config(
+            self._guard, log_level="warning", access_log=False, lifespan="on", ws="none", http="h11", loop="asyncio",
+            server_header=False, timeout_graceful_shutdown=3,
+        )  # fmt: skip
+        super().__init__(config)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        bell = getattr(self._guard.app.state, "bell", None)
+        if bell is not None:
+            bell.closing = True
+            bell.ring()
+        super().handle_exit(sig, frame)
+
+
+def bind(host: str, port: int | None, likely: int | None = None) -> socket.socket:
+    """Return a socket that listens; without a port the likely one if it is free, else any."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for wanted in [port] if port is not None else [likely or 0, 0]:
+        try:
+            return socket.create_server((host, wanted), family=family, backlog=128)
+        except OSError as error:
+            if wanted == 0 or port is not None:
+                raise OSError(error.errno, f"cannot listen on {host}, port {wanted}: {error.strerror}") from error
+    raise AssertionError
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)

@@ -1,0 +1,278 @@
+"""A studio at work: the data, the answers, what was learned from them, and who wants to hear of changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from tnesi.data.source import Data
+from tnesi.labelling.suggest import Suggestion
+from tnesi.studio.answers import View
+from tnesi.studio.field_map import FieldMap
+from tnesi.studio.first_layer import FirstLayer, Settings
+from tnesi.studio.learned import Learned
+from tnesi.studio.learner import Learner
+from tnesi.studio.outlook import Conflict, Step, advice
+from tnesi.studio.pictures import Shown
+from tnesi.studio.questions import Questions
+from tnesi.studio.store import Store
+
+MOST_POINTS = 200
+Json = dict[str, Any]
+
+
+class Session:
+    """All that the requests are answered from.
+
+    Attributes
+    ----------
+    data : Data
+    store : Store
+    shown : Shown
+    questions : Questions
+    layer : FirstLayer or None
+        Published: first that of a preview.
+    map : FieldMap or None
+    map_version : int
+    learned : Learned or None
+    version : int
+        Grows with every change.
+    """
+
+    def __init__(self, data: Data, store: Store, settings: Settings) -> None:
+        self.data, self.store = data, store
+        self.shown = Shown(data)
+        self.questions = Questions(data.rows.n_rows)
+        self.layer: FirstLayer | None = None
+        self.map: FieldMap | None = None
+        self.learned: Learned | None = None
+        self.version, self.map_version = 1, 0
+        self._phase, self._error = "reading", ""
+        self._progress: tuple[str, float | None] = ("", None)
+        self._steps: list[Step] = []
+        self._clashes: list[tuple[str, str, Conflict]] = []
+        self._points: list[Json] = [json.loads(text) for text in store.kept_points(MOST_POINTS)]
+        self._listeners: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._common: tuple[Json, str] = ({}, "")
+        self._words: tuple[FieldMap | None, list[str]] = (None, [])
+        self._learner = Learner(self, settings)
+
+    def start(self) -> None:
+        """Begin to learn."""
+        self._learner.start()
+
+    def close(self) -> None:
+        """End learning and write what is waiting."""
+        self._learner.close()
+        self.store.close()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call somebody after each change, from whichever thread made it."""
+        self._listeners.append(listener)
+
+    # What the learner publishes
+
+    def tell(self, phase: str, text: str, share: float | None) -> None:
+        self._phase, self._progress = phase, (text, share)
+        self._changed()
+
+    @property
+    def failed(self) -> bool:
+        return self._phase == "failed"
+
+    def fail(self, error: Exception) -> None:
+        """Tell that learning is over for a reason that a person should know; answers are taken all the same."""
+        self._phase, self._error = "failed", str(error) or type(error).__name__
+        self._changed()
+
+    def publish_layer(self, layer: FirstLayer, field_map: FieldMap, phase: str) -> None:
+        if self.shown.kind == "words":
+            self.shown.know_usual(layer.usual())
+        with self._lock:
+            self.layer, self.map = layer, field_map
+            self.map_version += 1
+            self._phase = phase
+        self._changed()
+
+    def publish_learned(self, learned: Learned, step: Step | None) -> None:
+        self.learned = learned
+        if step is not None:
+            self._steps = [*self._steps[-MOST_POINTS:], step]
+        if learned.model is not None and (not self._points or self._points[-1]["answer"] != learned.answer):
+            point = {
+                "answer": learned.answer,
+                "labels": int((learned.label >= 0).sum()),
+                "decided": round(learned.decided, 4),
+                "error_estimate": None if learned.estimate is None else round(learned.estimate.value, 4),
+            }
+            self._points = [*self._points[1 - MOST_POINTS :], point]
+            self.store.keep_point(learned.answer, json.dumps(point))
+        self._changed()
+
+    def publish_conflicts(self, learned: Learned) -> None:
+        self._clashes = [(learned.names[one.label], learned.names[one.seems], one) for one in learned.find_conflicts()]
+        self._changed()
+
+    def publish_plan(self, questions: Sequence[Suggestion]) -> None:
+        self.questions.offer(questions)
+        self._changed()
+
+    def heard(self) -> None:
+        """Hear that an answer is on the disk."""
+        self._learner.hear()
+        self._changed()
+
+    def _changed(self) -> None:
+        with self._lock:
+            self.version += 1
+        for listener in self._listeners:
+            listener()
+
+    # What the page hears
+
+    @cached_property
+    def about(self) -> Json:
+        """What does not change."""
+        rows = self.data.rows
+        return {
+            "name": self.data.name,
+            "rows": rows.n_rows,
+            "features": rows.n_features,
+            "image_shape": None if rows.image_shape is None else list(rows.image_shape),
+            "feature_names": rows.feature_names is not None,
+            "file": self.store.path.name,
+            "project": self.store.project,
+            "kind": self.shown.kind,
+        }
+
+    def state(self, client: str) -> Json:
+        """Return the state for a client, with its open question."""
+        return {**self._now()[0], "question": self.question(client)}
+
+    def state_text(self, client: str) -> tuple[int, str]:
+        """Return the same as JSON, with its version; what is the same for all is written once."""
+        common, text = self._now()
+        return common["version"], f'{text[:-1]}, "question": {json.dumps(self.question(client))}}}'
+
+    def _now(self) -> tuple[Json, str]:
+        if self._common[0].get("version") != self.version:
+            common = self._state(self.version)
+            self._common = common, json.dumps(common)
+        return self._common
+
+    def _state(self, version: int) -> Json:
+        view, learned = self.store.view, self.learned
+        estimate = None if learned is None or learned.estimate is None else learned.estimate._asdict()
+        n_classes = len(view.classes)
+        clashes = self._conflicts(view)
+        kind, text = advice(n_classes, len(clashes), self._steps, learned.estimate if learned else None)
+        reflected = 0 if learned is None else learned.answer
+        return {
+            "version": version,
+            "phase": self._phase,
+            "progress": {"text": self._progress[0], "share": self._progress[1]},
+            "error": self._error or None,
+            "data": self.about,
+            "classes": [self._class(one._asdict(), learned) for one in view.classes],
+            "answers": {
+                "labels": len(view.labels),
+                "skips": len(view.skips),
+                "total": len(view.labels) + len(view.skips),
+                "last": view.last,
+                "can_undo": view.can_undo,
+                "learned": reflected,
+            },
+            "busy": learned is not None and reflected < view.last,
+            "decided": 0.0 if learned is None else learned.decided,
+            "error_estimate": estimate,
+            "advice": {"kind": kind, "text": text},
+            "conflicts": clashes,
+            "history": self._points,
+            "map_version": self.map_version,
+        }
+
+    def _class(self, entry: Json, learned: Learned | None) -> Json:
+        """Add what was learned of a class."""
+        entry |= {"rows": None, "share": None, "confidence": None, "rival": None}
+        if learned is not None and learned.model is not None and entry["name"] in learned.names:
+            k = learned.names.index(entry["name"])
+            rows = int(learned.sizes[k])
+            entry |= {
+                "rows": rows,
+                "share": round(rows / learned.best.size, 4),
+                "confidence": round(float(learned.model.label_confidence_[k]), 4),
+                "rival": learned.names[int(learned.model.label_rivals_[k])],
+            }
+        return entry
+
+    def _conflicts(self, view: View) -> list[Json]:
+        found = []
+        for label, seems, one in self._clashes:
+            if view.labels.get(one.row) == label:  # nobody has looked again yet
+                entry = {
+                    "row": one.row,
+                    "label": label,
+                    "seems": seems,
+                    "probability": round(one.probability, 4),
+                    "text": f"this {label} sits among {seems}s: look again",
+                }
+                found.append(self.with_words(entry))
+        return found
+
+    def question(self, client: str) -> Json | None:
+        """Return the open question of a client, or give it one."""
+        if not client:
+            return None
+        found = self.questions.open_for(client, self.store.view.done)
+        return None if found is None else self.describe(found)
+
+    def describe(self, question: Suggestion) -> Json:
+        """Return a question as the page wants it."""
+        view = self.store.view
+        return {
+            "row": question.row,
+            "reason": question.reason,
+            "suggested": self.suggested(question.row),
+            "classes": [str(name) for name in question.classes],
+            "number": len(view.labels) + len(view.skips) + 1,
+            **self.shown.details(self.shown.values([question.row])),
+        }
+
+    def suggested(self, row: int, n: int = 5) -> list[tuple[str, float]]:
+        """Return the most probable classes of a row."""
+        learned = self.learned
+        if learned is None or learned.model is None:
+            return []
+        t = learned.posterior[row]
+        return [(learned.names[k], round(float(t[k]), 4)) for k in (-t).argsort(kind="stable")[:n].tolist()]
+
+    def brief(self, row: int) -> Json:
+        """Return what lists say of a row."""
+        learned = self.learned
+        entry: Json = {"row": row, "label": self.store.view.labels.get(row)}
+        if learned is None or learned.model is None:
+            entry |= {"predicted": None, "probability": None, "margin": None}
+        else:
+            entry |= {
+                "predicted": learned.names[int(learned.best[row])],
+                "probability": round(float(learned.probability[row]), 4),
+                "margin": round(float(learned.margin[row]), 4),
+            }
+        return self.with_words(entry)
+
+    def field_words(self, layer: FirstLayer, shown_map: FieldMap) -> list[str]:
+        """Return the word that stands for each field on the map."""
+        if self._words[0] is not shown_map:
+            values = layer.fields(shown_map.fields)
+            self._words = shown_map, [next(iter(self.shown.few_words(one, 1)), "") for one in values]
+        return self._words[1]
+
+    def with_words(self, entry: Json) -> Json:
+        """Add the few words that stand for a row, where rows are shown so."""
+        if self.shown.kind == "words":
+            entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
+        return entry

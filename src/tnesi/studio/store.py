@@ -1,0 +1,353 @@
+"""One SQLite file with everything that a person has said, and the mixture that was learned.
+
+Answers are a log that only ever grows. They are written by one thread: those that come at the same time share a
+transaction, and nobody hears that an answer was taken before it is on the disk (write-ahead log, synchronous).
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tnesi.studio.answers import MOST_CLASSES, Answers, Entry, RefusedError, View, class_name
+
+SCHEMA = 1
+_APPLICATION = 0x746E6573  # "tnes", in the file's header
+_TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE answers (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('label', 'skip', 'clear', 'rename', 'undo')),
+    row INTEGER, label TEXT, old TEXT, undone INTEGER REFERENCES answers (id),
+    client TEXT NOT NULL, request TEXT NOT NULL, time TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX requests ON answers (request) WHERE request <> '';
+CREATE TABLE models (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
+CREATE TABLE history (answer INTEGER PRIMARY KEY, content TEXT NOT NULL) STRICT;
+"""
+_MOST_BLOB = 10**9
+"""Bytes; SQLite takes no larger ones."""
+
+
+class StoreError(ValueError):
+    """A project file that cannot be used; the message says which one, why, and what to do."""
+
+
+class DiskError(OSError):
+    """An answer that could not be written; the message is for a person."""
+
+
+class Taken(NamedTuple):
+    """An entry that is on the disk; `new` is false where the same request had come before."""
+
+    entry: Entry
+    new: bool
+
+
+class Store:
+    """A project file, open; one process at a time has it.
+
+    Attributes
+    ----------
+    view : View
+        What the answers say now.
+    project : str
+        A random name that the file keeps.
+    """
+
+    def __init__(self, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
+        self.path, self._n_rows = path, n_rows
+        self._connection = _open(path, fingerprint, name, n_rows)
+        self._lock = threading.Lock()
+        self._answers = self._read()
+        self.view: View = self._answers.view()
+        self.project = self._meta("project")
+        self._waiting: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="studio-store", daemon=True)
+        self._writer.start()
+
+    # What a person says
+
+    def label(self, row: int, text: str, client: str = "", request: str = "") -> Future[Taken]:
+        """Give a row a label, whether it has one already or not."""
+        name = class_name(text)
+
+        def entry() -> Entry:
+            names = {known for known, n in self._answers._counts.items() if n}
+            if name not in names and len(names) >= MOST_CLASSES:
+                raise RefusedError(f"there are {len(names)} classes, and no more are possible: use one of them")
+            return self._new("label", client, request, row=self._checked(row), label=name)
+
+        return self._take(entry, request)
+
+    def skip(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
+        """Note that a row is not to be asked for again."""
+        return self._take(lambda: self._new("skip", client, request, row=self._checked(row)), request)
+
+    def clear(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
+        """Take the label off a row."""
+
+        def entry() -> Entry:
+            if self._checked(row) not in self._answers.labels:
+                raise RefusedError(f"row {row} has no label that could be taken off")
+            return self._new("clear", client, request, row=row)
+
+        return self._take(entry, request)
+
+    def rename(self, old: str, new: str, client: str = "", request: str = "") -> Future[Taken]:
+        """Give a class another name; if there is a class of that name, the two become one."""
+        name = class_name(new)
+
+        def entry() -> Entry:
+            if old not in self._answers.labels.values():
+                raise RefusedError(f"there is no class {old[:100]!r} to rename")
+            if name == old:
+                raise RefusedError(f"the class is called {name!r} already")
+            return self._new("rename", client, request, label=name, old=old)
+
+        return self._take(entry, request)
+
+    def undo(self, client: str = "", request: str = "") -> Future[Taken]:
+        """Take back the client's last entry, or if it has none the last one of all."""
+
+        def entry() -> Entry:
+            target = self._answers.to_undo(client)
+            if target is None:
+                raise RefusedError("there is nothing left to undo")
+            return self._new("undo", client, request, row=target.row, undone=target.id)
+
+        return self._take(entry, request)
+
+    def import_labels(self, labels: Iterable[tuple[int, str]]) -> Future[int]:
+        """Take labels that come with the data as answers, for rows of which nothing was ever said."""
+        named = [(row, class_name(text)) for row, text in labels]
+        if len({name for _, name in named}) > MOST_CLASSES:
+            raise RefusedError(f"the labels are of more than {MOST_CLASSES} classes: the studio takes no more")
+
+        def add() -> int:
+            known = {entry.row for entry in self._answers.entries.values()}
+            fresh = [(self._checked(row), name) for row, name in named if row not in known]
+            for row, name in fresh:
+                self._insert(self._new("label", "import", "", row=row, label=name))
+            return len(fresh)
+
+        return self._do(add)
+
+    def entry(self, number: int) -> Entry:
+        """Return an entry by its number."""
+        with self._lock:
+            return self._answers.entries[number]
+
+    def history(self, row: int) -> list[Entry]:
+        """Return all that was ever said of a row."""
+        with self._lock:
+            return self._answers.history(row)
+
+    # What was learned
+
+    def keep_model(self, content: bytes, settings: str) -> bool:
+        """Keep a learned mixture (a model file); return whether it is not too large for that."""
+        if len(content) > _MOST_BLOB:
+            return False
+
+        def write() -> None:
+            self._connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?)", ("mixture", content))
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (settings,))
+
+        self._do(write).result()
+        return True
+
+    def kept_model(self) -> tuple[bytes, str] | None:
+        """Return the mixture that was learned and its settings, if there is one."""
+
+        def read() -> tuple[bytes, str] | None:
+            found = self._connection.execute("SELECT content FROM models WHERE name = 'mixture'").fetchone()
+            return None if found is None else (bytes(found[0]), self._meta("settings"))
+
+        found: tuple[bytes, str] | None = self._do(read).result()
+        return found
+
+    def keep_point(self, answer: int, content: str) -> None:
+        """Keep a point of the history of learning; it is no answer, and nobody waits for it."""
+        statement = "INSERT OR REPLACE INTO history VALUES (?, ?)"
+        self._do(lambda: self._connection.execute(statement, (answer, content)))
+
+    def kept_points(self, most: int) -> list[str]:
+        """Return the last points of the history of learning, in order."""
+        statement = "SELECT content FROM history ORDER BY answer DESC LIMIT ?"
+        rows = self._do(lambda: self._connection.execute(statement, (most,)).fetchall()).result()
+        return [content for (content,) in reversed(rows)]
+
+    def close(self) -> None:
+        """Write what is waiting, and let go of the file."""
+        self._waiting.put(None)
+        self._writer.join()
+        self._connection.close()
+
+    # The thread that writes
+
+    def _take(self, entry: Callable[[], Entry], request: str) -> Future[Taken]:
+        def act() -> Taken:
+            if request and request in self._answers.requests:
+                return Taken(self._answers.entries[self._answers.requests[request]], new=False)
+            found = entry()
+            self._insert(found)
+            return Taken(found, new=True)
+
+        return self._do(act)
+
+    def _do(self, act: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._waiting.put((act, future))
+        return future
+
+    def _write(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            together, ended = [first], False
+            while not self._waiting.empty():
+                one = self._waiting.get()
+                if one is None:
+                    ended = True
+                    break
+                together.append(one)
+            self._write_together(together)
+            if ended:
+                return
+
+    def _write_together(self, together: list[tuple[Callable[[], Any], Future[Any]]]) -> None:
+        """Do all in one transaction. If it fails, nothing of it holds, and everybody hears so."""
+        done: list[tuple[Future[Any], Any]] = []
+        try:
+            with self._lock:
+                self._connection.execute("BEGIN IMMEDIATE")
+                for act, future in together:
+                    try:
+                        done.append((future, act()))
+                    except RefusedError as error:
+                        future.set_exception(error)
+                self._connection.execute("COMMIT")
+                self.view = self._answers.view()
+        except Exception as error:
+            self._start_over()
+            trouble = _explained(error, self.path)
+            for _, future in together:
+                if not future.done():
+                    future.set_exception(trouble)
+            return
+        for future, result in done:
+            future.set_result(result)
+
+    def _start_over(self) -> None:
+        with self._lock:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._answers = self._read()
+            self.view = self._answers.view()
+
+    def _insert(self, entry: Entry) -> None:
+        self._connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        self._answers.add(entry)
+
+    def _new(self, kind: str, client: str, request: str, **rest: Any) -> Entry:
+        number = 1 + next(reversed(self._answers.entries), 0)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Entry(number, kind, client=client, request=request, time=now, **rest)
+
+    def _checked(self, row: int) -> int:
+        if not 0 <= row < self._n_rows:
+            raise RefusedError(f"there is no row {row}: rows are counted from 0 to {self._n_rows - 1}")
+        return row
+
+    def _read(self) -> Answers:
+        answers = Answers()
+        with _kind_errors(self.path):
+            for values in self._connection.execute("SELECT * FROM answers ORDER BY id"):
+                answers.add(Entry(*values))
+        return answers
+
+    def _meta(self, name: str) -> str:
+        found = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return "" if found is None else str(found[0])
+
+
+def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Connection:
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder: give the name of a file with --project")
+    if not path.parent.is_dir():
+        raise StoreError(f"there is no folder {path.parent} for {path.name}: create it, or give --project FILE")
+    with _kind_errors(path):
+        connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            _check(connection, path, fingerprint, name, n_rows)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
+    """Make the tables in a new file; in another one, see that it is whole and belongs to these data."""
+    connection.execute("BEGIN EXCLUSIVE")
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables:
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        facts = {"fingerprint": fingerprint, "data": name, "rows": str(n_rows), "project": secrets.token_hex(8)}
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
+    elif application != _APPLICATION:
+        raise StoreError(f"{path} is a database of another program: give another file with --project")
+    elif schema > SCHEMA:
+        raise StoreError(f"{path} was made by a newer tnesi: pip install --upgrade tnesi")
+    else:
+        (sound,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if sound != "ok":
+            raise sqlite3.DatabaseError(sound)
+        meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+        if meta.get("fingerprint") != fingerprint:
+            raise StoreError(
+                f"{path} belongs to other data ({meta.get('data')}, {meta.get('rows')} rows), or {name} has changed "
+                "since: give another file with --project to begin anew"
+            )
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _kind_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+        if isinstance(error, StoreError):
+            raise
+        text = str(error)
+        if "locked" in text:
+            raise StoreError(f"{path} is in use by another studio: go on in its page, or end it first") from error
+        if isinstance(error, sqlite3.OperationalError) and ("unable to open" in text or "readonly" in text):
+            raise StoreError(f"{path} cannot be written: give a file in a folder of your own with --project") from error
+        if "full" in text:
+            raise StoreError(f"{path}: the disk is full: make room, or give a file elsewhere with --project") from error
+        raise StoreError(
+            f"{path} is not a project file of tnesi, or it is damaged ({text}): give another file with --project"
+        ) from error
+
+
+def _explained(error: Exception, path: Path) -> Exception:
+    """Return what a person should hear of an answer that could not be written."""
+    if isinstance(error, sqlite3.Error):
+        return DiskError(f"the answer could not be written to {path.name} ({error}): is there room on the disk?")
+    return error

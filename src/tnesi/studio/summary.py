@@ -1,0 +1,115 @@
+"""The report of a studio: one page that needs nothing but itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+import tnesi
+from tnesi.report.fields import plot_fields, plot_rows
+from tnesi.report.figures.canvas import Picture
+from tnesi.report.labels import second_layer_lines
+from tnesi.report.page import render
+from tnesi.report.parts import Gallery, Press, Section, Shown, Table
+from tnesi.studio.learned import Learned
+from tnesi.studio.session import Session
+
+_OF_EACH, _DOUBTFUL = 3, 30
+
+
+def write_summary(session: Session, learned: Learned, path: Path) -> None:
+    """Write the page."""
+    state, estimate = session.state(""), learned.estimate
+    n_labels = int((learned.label >= 0).sum())
+    error = "not known"
+    if estimate is not None:
+        error = f"{100 * estimate.value:.1f} % ({100 * estimate.low:.1f} to {100 * estimate.high:.1f} %)"
+    summary = (
+        f"{n_labels:,} labels of {len(learned.names)} classes for {learned.best.size:,} rows; "
+        f"{100 * learned.decided:.1f} % of the rows are decided. Expected error: {error}."
+    )
+    page = render(
+        {
+            "title": f"Labels of {session.data.name}",
+            "subtitle": f"tnesi {tnesi.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            "banners": [one["text"] for one in state["conflicts"]],
+            "notes": [],
+            "quick": False,
+            "summary": summary,
+            "sections": [
+                _classes(session, learned),
+                *_pictures(session, learned, path.parent),
+                _steps(state["history"]),
+            ],
+            "footer": "Made by tnesi label. The expected error is an estimate from the labels and the data: only "
+            "labels that were not used for learning can tell the true one.",
+        }
+    )
+    path.write_text(page, encoding="utf-8", errors="replace")
+
+
+def _classes(session: Session, learned: Learned) -> Section:
+    model = learned.named_model()
+    assert model is not None
+    given = np.bincount(learned.label[learned.label >= 0], minlength=len(learned.names))
+    rows = []
+    for k, name in enumerate(learned.names):
+        margin = learned.margin[learned.best == k]
+        rows.append(
+            [
+                name,
+                f"{given[k]:,}",
+                f"{learned.sizes[k]:,}",
+                f"{100 * learned.sizes[k] / learned.best.size:.1f} %",
+                f"{margin.mean():.2f}" if margin.size else "",
+                f"{model.label_confidence_[k]:.2f}",
+                str(model.label_rivals_[k]),
+            ]
+        )
+    columns = ["class", "labels", "rows", "share", "mean margin", "confidence of its name", "could be"]
+    text = " ".join(second_layer_lines(model))
+    return Section("Classes", [Table("What the labels have taught", columns, rows)], text)
+
+
+def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]:
+    model = learned.named_model()
+    assert model is not None
+    shape = session.data.rows.image_shape
+    if session.shown.kind == "words":
+        r = learned.field_class
+        rows = []
+        for k, name in enumerate(learned.names):
+            own = np.flatnonzero(r == k)
+            own = own[np.argsort(-learned.layer.mass[own], kind="stable")[:200]]
+            usual = (
+                learned.layer.mass[own] @ learned.layer.fields(own) if own.size else np.zeros(session.shown.n_features)
+            )
+            rows.append([name, ", ".join(session.shown.few_words(np.asarray(usual), 20))])
+        return [Section("Words", [Table("What sets the classes apart", ["class", "words"], rows, words=True)])]
+    press = Press(folder)
+    least = learned.order(None, "uncertain")[:_DOUBTFUL].tolist()
+    most = [row for k in range(len(learned.names)) for row in learned.order(k, "certain")[:_OF_EACH].tolist()]
+    profile = shape if session.shown.kind == "image" else (1, session.shown.n_features)
+    shown: list[Shown] = []
+    for title, rows_of in (("Most certain of each class", most[:120]), ("Least certain", least)):
+        titles = [learned.names[learned.best[row]] for row in rows_of]
+        figure = plot_rows(session.shown.values(rows_of), shape=profile, n_columns=12, titles=titles)
+        shown.append(press.photograph(Picture(title, figure, title, title, wide=True)))
+    fields = plot_fields(model, shape=profile)
+    alt = "Learned fields, each with the column of its classes beside it"
+    shown.append(press.photograph(Picture("fields", fields, alt, alt, wide=True)))
+    return [Section("Pictures", [Gallery("", shown, "Below each example is the class that it was given.")])]
+
+
+def _steps(history: list[dict[str, object]]) -> Section:
+    rows = [
+        [str(one["labels"]), _percent(one["decided"]), _percent(one["error_estimate"])]
+        for one in history[:: max(1, len(history) // 20)]
+    ]
+    return Section("As labels were given", [Table("Labels", ["labels", "decided", "expected error"], rows)])
+
+
+def _percent(value: object) -> str:
+    return f"{100 * value:.1f} %" if isinstance(value, float) else ""

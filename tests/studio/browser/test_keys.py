@@ -1,0 +1,170 @@
+"""Keys only: answers, names, undo, skip, help, the map, panels; letters typed as a word do no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def person(digits_studio: Any, visit: Callable[..., Any]) -> Any:
+    met = visit(digits_studio.address)
+    met.wait_for_question()
+    return met
+
+
+def press(person: Any, *keys: str) -> None:
+    """Press keys like a person, who first looks: a key that comes at once was meant for the example before."""
+    person.page.wait_for_timeout(200)
+    for key in keys:
+        person.page.keyboard.press(key)
+
+
+def focused(person: Any) -> str:
+    return str(person.page.evaluate("document.activeElement.id || document.activeElement.className"))
+
+
+def test_answering_by_keys(person: Any, truth: list[str]) -> None:
+    given = []
+    known = set()
+    for _ in range(6):
+        row = person.wait_for_question()
+        press(person, truth[row])
+        if truth[row] not in known:  # not a key yet: it starts a name
+            assert person.page.input_value("#question input") == truth[row]
+            assert "new class" in person.page.inner_text("#question .name-hint")
+            press(person, "Enter")
+        known.add(truth[row])
+        person.wait_for_question(row)
+        given.append(row)
+    person.wait_for_answers(6)
+    row = person.wait_for_question()
+    press(person, "s")
+    assert person.wait_for_question(row) != row
+    press(person, "u")
+    person.page.wait_for_selector(f"#question-row:text-matches(' {row}$')")
+    press(person, "Shift+U")
+    person.wait_for_answers(5)
+    assert person.wait_for_question() == given[-1]
+
+
+def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
+    row = person.wait_for_question()
+    person.page.wait_for_timeout(200)
+    person.page.keyboard.type("shirt", delay=30)  # S skips, the rest is ignored
+    assert person.wait_for_question(row) != row
+    assert "Press Enter first" in person.page.inner_text("#question .notice")
+    assert person.page.input_value("#question input") == ""
+    row = person.row
+    person.page.wait_for_timeout(500)
+    press(person, "Enter")
+    person.page.keyboard.type("shirt", delay=10)
+    press(person, "Enter")
+    assert person.wait_for_question(row) != row
+    person.wait_for_answers(1)
+    assert person.page.locator("#question .choice kbd").all_inner_texts() == ["1"]
+    row = person.row
+    press(person, "1")
+    person.wait_for_question(row)
+    row = person.row
+    person.name("SHIRT")  # case does not make another class
+    person.wait_for_question(row)
+    person.wait_for_answers(3)
+    assert person.page.locator("#question .choice").count() == 1
+
+
+def test_a_key_that_bounces_answers_once(person: Any, truth: list[str]) -> None:
+    person.name("something")
+    person.wait_for_question()
+    person.wait_for_answers(1)
+    row = person.row
+    press(person, "1", "1", "1")
+    assert person.wait_for_question(row) != row
+    person.wait_for_answers(2)
+    person.page.locator("#question .choice").dblclick()
+    person.wait_for_answers(3)
+
+
+def test_names_can_be_given_up(person: Any) -> None:
+    row = person.wait_for_question()
+    press(person, "7", "Escape")
+    assert person.page.input_value("#question input") == ""
+    press(person, "Enter")
+    assert focused(person) == "name-1"
+    press(person, "Enter", "Escape")  # an empty name is none
+    assert person.row == row
+    assert person.page.inner_text("#count .number") == "0"
+
+
+def test_help_map_and_panels_by_keys(person: Any, truth: list[str]) -> None:
+    person.answer(truth, 2)
+    press(person, "?")
+    assert person.page.locator("#help-panel").is_visible()
+    press(person, "5", "Escape")  # no answer from within the help
+    assert person.page.locator("#help-panel").is_hidden()
+    assert person.page.input_value("#question input") == ""
+
+    person.page.focus(".map-scroll")
+    before = person.page.inner_text("#map-said")
+    press(person, "ArrowRight", "ArrowDown")
+    said = person.page.inner_text("#map-said")
+    assert said.startswith("Field ")
+    assert said != before
+    press(person, "Enter")
+    person.page.wait_for_selector("#field-panel[open] .tile")
+    assert person.page.inner_text("#field-panel-title") == said.split(":")[0]
+    press(person, "Tab", "Tab", "Enter")  # over the close button to the first example
+    person.page.wait_for_selector("#row-panel[open]")
+    row = int(person.page.inner_text("#row-panel-title").split()[-1])
+    known = person.page.locator("#question .choice").first.get_attribute("data-key")
+    press(person, str(known))
+    person.page.wait_for_selector("#row-panel", state="hidden")
+    assert person.page.locator(f"#field-panel li[data-row='{row}'] .tile.labelled").count() == 1
+    press(person, "Escape")
+    assert person.page.locator("#field-panel").is_hidden()
+    assert "map-scroll" in focused(person)
+    person.wait_for_answers(3)
+
+
+def test_every_part_is_reached_by_tab_and_shows_it(person: Any, truth: list[str]) -> None:
+    person.answer(truth, 2)
+    person.page.reload()
+    person.wait_for_question()
+    reached = []
+    for _ in range(60):
+        press(person, "Tab")
+        told = person.page.evaluate(
+            """() => {
+                const node = document.activeElement, style = getComputedStyle(node);
+                if (node === document.body) return [""];
+                return [node.id || node.className || node.textContent, node.matches(':focus-visible'),
+                        parseFloat(style.outlineWidth) > 0 && style.outlineStyle !== 'none'];
+            }"""
+        )
+        if told[0] == "" or (reached and told[0] == reached[0]):
+            break
+        reached.append(told[0])
+        assert told[1:] == [True, True], f"{told[0]} does not show its focus"
+    wanted = {
+        "export-button",
+        "invert",
+        "theme",
+        "help-button",
+        "choice",
+        "name-1",
+        "tab-map",
+        "map-scroll",
+        "class-open",
+    }
+    assert wanted <= set(reached)
+
+
+def test_the_export_menu_by_keys(person: Any) -> None:
+    person.page.focus("#export-button")
+    press(person, "Enter", "ArrowDown", "ArrowDown")
+    assert person.page.evaluate("document.activeElement.getAttribute('href')") == "/api/export/predictions.parquet"
+    press(person, "Escape")
+    assert focused(person) == "export-button"
+    assert person.page.locator("#export-menu").is_hidden()

@@ -1,0 +1,148 @@
+"""A studio in this process: small data, a first layer that is learned once, and a client that knows the token."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tnesi.data import Data, load_named
+from tnesi.studio import first_layer
+from tnesi.studio.first_layer import Settings
+from tnesi.studio.security import Door
+from tnesi.studio.server import Server, bind
+from tnesi.studio.session import Session
+from tnesi.studio.store import Store
+
+Sessions = Callable[..., Session]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Client:
+    """A page, as the server sees it."""
+
+    def __init__(self, session: Session, door: Door) -> None:
+        self.session, self.door = session, door
+        self.origin = f"http://127.0.0.1:{door.port}"
+
+    def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
+        """Send a request with nothing but what is given."""
+        connection = HTTPConnection("127.0.0.1", self.door.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, found, answer.read())
+        finally:
+            connection.close()
+
+    def ask(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
+        """Send a request as the page does; return the JSON of the answer, or the answer if it is none."""
+        headers = {"Authorization": f"Bearer {self.door.token}", "Origin": self.origin}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        answer = self.send(method, path, None if body is None else json.dumps(body).encode(), headers)
+        assert answer.status == status, answer.content
+        return answer.json if answer.headers["content-type"] == "application/json" else answer
+
+    def get(self, path: str, status: int = 200) -> Any:
+        return self.ask("GET", path, status=status)
+
+    def answer(self, row: int, label: str, client: str = "a", **more: Any) -> Any:
+        return self.ask("POST", "/api/answers", {"client": client, "row": row, "label": label, **more})
+
+    def learned(self) -> Any:
+        """Return the state once all answers have been learned from."""
+        return wait_for(lambda: (state := self.get("/api/state?client=a")) and not state["busy"] and state)
+
+
+def wait_for(find: Callable[[], Any], seconds: float = 60) -> Any:
+    """Return what is found as soon as it is."""
+    until = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture(scope="session")
+def digits() -> Data:
+    return load_named("digits")
+
+
+@pytest.fixture(scope="session")
+def learned_bytes(digits: Data) -> bytes:
+    return first_layer.to_bytes(first_layer.learn(digits, Settings(fields=100), lambda *_: False))
+
+
+@contextmanager
+def opening(folder: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessions]:
+    opened: list[Session] = []
+
+    def open_session(name: str = "digits.sqlite") -> Session:
+        store = Store(folder / name, digits.fingerprint, digits.name, digits.rows.n_rows)
+        if store.kept_model() is None:
+            store.keep_model(learned_bytes, Settings(fields=100).text())
+        session = Session(digits, store, Settings())
+        opened.append(session)
+        session.start()
+        wait_for(lambda: session.questions.ready and session.map_version)
+        return session
+
+    yield open_session
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessions]:
+    """Open a session on digits; the same file again is a restart."""
+    with opening(tmp_path, digits, learned_bytes) as open_session:
+        yield open_session
+
+
+@contextmanager
+def served(session: Session) -> Iterator[Client]:
+    """Serve a session on a free port of this machine."""
+    listening = bind("127.0.0.1", 0)
+    door = Door("t" * 43, "127.0.0.1", listening.getsockname()[1])
+    server = Server(session, door)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    wait_for(lambda: server.started)
+    yield Client(session, door)
+    server.handle_exit(signal.SIGINT, None)
+    thread.join()
+    listening.close()
+
+
+@pytest.fixture
+def page(sessions: Sessions) -> Iterator[Client]:
+    with served(sessions()) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_page(tmp_path_factory: pytest.TempPathFactory, digits: Data, learned_bytes: bytes) -> Iterator[Client]:
+    """One for all tests of a file."""
+    with opening(tmp_path_factory.mktemp("shared"), digits, learned_bytes) as sessions, served(sessions()) as client:
+        yield client

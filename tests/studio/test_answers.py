@@ -1,0 +1,134 @@
+"""The log of answers: what holds after it, and how undoing goes back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tnesi.studio.answers import Answers, Entry, RefusedError, class_name
+
+
+def test_the_last_label_of_a_row_holds_and_the_others_are_kept() -> None:
+    answers = Answers()
+    answers.add(Entry(1, "label", row=3, label="cat", client="a"))
+    answers.add(Entry(2, "label", row=3, label="dog", client="b"))
+    assert answers.view().labels == {3: "dog"}
+    assert [entry.label for entry in answers.history(3)] == ["cat", "dog"]
+
+
+def test_undo_takes_back_own_entries_first_then_those_of_others() -> None:
+    answers = Answers()
+    answers.add(Entry(1, "label", row=1, label="cat", client="a"))
+    answers.add(Entry(2, "label", row=2, label="dog", client="b"))
+    mine = answers.to_undo("a")
+    assert mine is not None
+    assert mine.id == 1
+    answers.add(Entry(3, "undo", row=1, undone=1, client="a"))
+    assert answers.view().labels == {2: "dog"}
+    other = answers.to_undo("a")
+    assert other is not None
+    assert other.id == 2
+    answers.add(Entry(4, "undo", row=2, undone=2, client="a"))
+    assert answers.to_undo("a") is answers.to_undo("b") is None
+    assert not answers.view().can_undo
+
+
+def test_renaming_joins_classes_and_can_be_undone() -> None:
+    answers = Answers()
+    answers.add(Entry(1, "label", row=1, label="cat"))
+    answers.add(Entry(2, "label", row=2, label="dog"))
+    answers.add(Entry(3, "rename", label="dog", old="cat"))
+    answers.add(Entry(4, "label", row=3, label="cat"))  # said after: a cat again
+    assert answers.view().labels == {1: "dog", 2: "dog", 3: "cat"}
+    answers.add(Entry(5, "undo", undone=3))
+    assert answers.view().labels == {1: "cat", 2: "dog", 3: "cat"}
+
+
+def test_a_renamed_class_keeps_its_colour_and_key() -> None:
+    answers = Answers()
+    answers.add(Entry(1, "label", row=1, label="cat"))
+    answers.add(Entry(2, "label", row=2, label="dog"))
+    answers.add(Entry(3, "rename", label="puss", old="cat"))
+    assert [(one.name, one.key, one.colour) for one in answers.view().classes] == [("puss", "1", 0), ("dog", "2", 1)]
+
+
+def test_keys() -> None:
+    answers = Answers()
+    for i, name in enumerate(["7", "cat", "s", "u", "x", "1", "owl"], 1):
+        answers.add(Entry(i, "label", row=i, label=name))
+    keys = {one.name: one.key for one in answers.view().classes}
+    assert keys == {"7": "7", "cat": "1", "s": "2", "u": "3", "x": "x", "1": "4", "owl": "5"}
+    answers.add(Entry(8, "undo", row=2, undone=2))
+    answers.add(Entry(9, "label", row=8, label="elk"))
+    elk = next(one for one in answers.view().classes if one.name == "elk")
+    assert (elk.key, elk.colour) == ("1", 1)
+
+
+ROWS, NAMES, CLIENTS = st.integers(0, 3), st.sampled_from(["a", "b", "cat"]), st.sampled_from(["x", "y"])
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("label"), ROWS, NAMES, CLIENTS),
+        st.tuples(st.just("skip"), ROWS, st.none(), CLIENTS),
+        st.tuples(st.just("clear"), ROWS, st.none(), CLIENTS),
+        st.tuples(st.just("rename"), NAMES, NAMES, CLIENTS),
+        st.tuples(st.just("undo"), st.none(), st.none(), CLIENTS),
+    ),
+    max_size=25,
+)
+
+
+def said(entries: list[Entry]) -> tuple[dict[int, str], set[int]]:
+    """What holds after entries of which none was undone, the obvious way."""
+    labels: dict[int, str] = {}
+    skips: set[int] = set()
+    for entry in entries:
+        if entry.kind == "rename":
+            labels = {row: entry.label if name == entry.old else name for row, name in labels.items()}  # type: ignore[misc]
+        elif entry.row is not None and entry.kind == "label":
+            labels[entry.row] = str(entry.label)
+        elif entry.row is not None and entry.kind == "clear":
+            labels.pop(entry.row, None)
+        elif entry.row is not None:
+            skips.add(entry.row)
+    return labels, skips - labels.keys()
+
+
+@given(ACTS)
+def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object, object, str]]) -> None:
+    answers, undone = Answers(), set()
+    for number, (kind, what, name, client) in enumerate(acts, 1):
+        if kind == "rename":
+            if what == name or what not in answers.view().labels.values():
+                continue
+            entry = Entry(number, kind, label=str(name), old=str(what), client=client)
+        elif kind == "undo":
+            target = answers.to_undo(client)
+            if target is None:
+                continue
+            undone.add(target.id)
+            entry = Entry(number, kind, row=target.row, undone=target.id, client=client)
+        else:
+            assert isinstance(what, int)
+            entry = Entry(number, kind, row=what, label=None if name is None else str(name), client=client)
+        answers.add(entry)
+    view = answers.view()
+    holding = [e for e in answers.entries.values() if e.kind != "undo" and e.id not in undone]
+    assert (view.labels, set(view.skips)) == said(holding)
+    assert {one.name: one.labels for one in view.classes} == {
+        name: list(view.labels.values()).count(name) for name in set(view.labels.values())
+    }
+    colours, keys = [one.colour for one in view.classes], [one.key for one in view.classes if one.key]
+    assert len(set(colours)) == len(colours)
+    assert len(set(keys)) == len(keys)
+    assert view.can_undo == bool(holding)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "\ud800", "a\u202eb"])
+def test_names_that_are_none(text: str) -> None:
+    with pytest.raises(RefusedError):
+        class_name(text)
+
+
+def test_names_are_tidied() -> None:
+    assert class_name(" cafe\u0301 ") == "café"

@@ -1,0 +1,259 @@
+"""``tnesi label`` as a process: its words, its errors, other kinds of data, and kill -9 in the middle of answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import sparse
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+import tnesi
+from tnesi.cli.app import app
+from tnesi.data import load_named
+from tnesi.studio.address_book import remember, remembered
+
+TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()", "label"]
+
+
+class Process:
+    """A studio that runs by itself."""
+
+    def __init__(self, folder: Path, *words: Any, **environment: str) -> None:
+        self.log = folder / f"log-{time.monotonic_ns()}.txt"
+        environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log
+            )
+        self.address = wait_for(self._address)
+        self.origin, self.token = self.address.split("/?token=")
+
+    def _address(self) -> str | None:
+        assert self.process.poll() is None, self.log.read_text()
+        found = re.search(r"^http://\S+/\?token=\S+$", self.log.read_text(), re.MULTILINE)
+        return found[0] if found else None
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        connection = HTTPConnection(self.origin.removeprefix("http://"), timeout=30)
+        headers = {"Authorization": f"Bearer {self.token}", "Origin": self.origin, "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        assert answer.status == 200, content
+        return json.loads(content) if answer.headers["content-type"] == "application/json" else content
+
+    def ready(self) -> Any:
+        return wait_for(lambda: (state := self.ask("GET", "/api/state?client=a"))["question"] and state)
+
+    def end(self, how: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+def wait_for(find: Callable[[], Any], seconds: float = 90) -> Any:
+    until = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    running: list[Process] = []
+
+    def start(*words: Any, **environment: str) -> Process:
+        running.append(Process(tmp_path, *words, **environment))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return what the command says when it refuses."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def call(*words: Any) -> str:
+        result = CliRunner().invoke(app, ["label", *map(str, words), "--no-browser"])
+        assert result.exit_code == 1, result.output
+        return result.output
+
+    return call
+
+
+def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Process]) -> None:
+    studio = run("digits", "--fields", 60)
+    truth, taken, lock = load_named("digits").y, {}, threading.Lock()
+
+    def label(client: int) -> None:
+        for i in range(10_000):
+            row = (client * 100 + i) % 1397
+            try:
+                studio.ask(
+                    "POST", "/api/answers", {"client": f"c{client}", "row": row, "label": f"{truth[row]} {client}"}
+                )
+            except (OSError, ValueError):
+                return  # the server is gone
+            with lock:
+                taken[client, row] = f"{truth[row]} {client}"
+
+    threads = [threading.Thread(target=label, args=(client,)) for client in range(4)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(taken) > 60)
+    studio.end(signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    again = run("digits")
+    assert again.token == studio.token  # a page that is open goes on
+    assert again.origin == studio.origin
+    for (client, row), label_given in taken.items():
+        history = again.ask("GET", f"/api/rows/{row}")["history"]
+        assert label_given in [one["label"] for one in history if one["client"] == f"c{client}"]
+
+
+def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..., Process]) -> None:
+    studio = run("digits", "--fields", 60, "--seed", 3)
+    question = studio.ready()["question"]
+    for _ in range(3):
+        question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": "x"})["question"]
+    wait_for(lambda: studio.ask("GET", "/api/map")["version"])
+    wait_for(lambda: b"sqlite" in studio.log.read_bytes())
+    time.sleep(0.5)  # the mixture is kept after the map was made
+    studio.end()
+    assert "Go on with the same command" in studio.log.read_text()
+    again = run("digits")
+    state = again.ready()
+    assert state["answers"]["labels"] == 3
+    assert again.ask("GET", "/api/map")["cells"][0]["field"] >= 0
+    assert len(again.ask("GET", "/api/map")["cells"]) <= 60
+
+
+def test_a_table_with_names(run: Callable[..., Process], tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    lines = [",".join([*(f"p{i}" for i in range(64)), "kind"])]
+    lines += [",".join([*map(str, X[i].astype(int).tolist()), f"digit {y[i]}"]) for i in range(300)]
+    (tmp_path / "counts.csv").write_text("\n".join(lines))
+    studio = run("counts.csv", "--label-column", "kind")
+    state = studio.ready()
+    assert state["data"]["kind"] == "profile"
+    assert state["data"]["file"] == "counts.csv.studio.sqlite"
+    assert state["answers"]["labels"] == 0  # labels that come with the data are not answers
+    question = state["question"]
+    assert question["profile"] == X[question["row"]].tolist()
+    assert question["profile_names"][:2] == ["p0", "p1"]
+    assert studio.ask("GET", "/api/pictures/rows.png?rows=1,2")[:4] == b"\x89PNG"
+    studio.end()
+    with_labels = run("counts.csv", "--label-column", "kind", "--labels", "own")
+    assert "300 labels taken over" in with_labels.log.read_text()
+    assert with_labels.ask("GET", "/api/state")["answers"]["labels"] == 300
+
+
+def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = rng.poisson(np.where(np.arange(240)[:, None] % 2 == np.arange(500) % 2, 0.3, 0.02))
+    sparse.save_npz(tmp_path / "texts.npz", sparse.csr_array(words))
+    studio = run("texts.npz", "--fields", 20)
+    question = studio.ready()["question"]
+    assert len(question["profile"]) == 256
+    for _ in range(8):
+        label = "odd" if question["row"] % 2 else "even"
+        question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": label})[
+            "question"
+        ]
+    state = wait_for(lambda: not (found := studio.ask("GET", "/api/state"))["busy"] and found)
+    assert state["decided"] > 0.9
+    lines = studio.ask("GET", "/api/export/predictions.csv").decode().splitlines()[1:]
+    right = [line.split(",")[1] == ("odd" if i % 2 else "even") for i, line in enumerate(lines)]
+    assert np.mean(right) > 0.95
+
+
+def test_a_folder_of_images(run: Callable[..., Process], tmp_path: Path) -> None:
+    X = load_digits().data
+    for i in range(120):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(tmp_path / "photos" / f"{i:03}.png")
+    studio = run("photos")
+    state = studio.ready()
+    assert (state["data"]["kind"], state["data"]["image_shape"]) == ("image", [8, 8])
+    studio.ask("POST", "/api/answers", {"client": "a", "row": 7, "label": "seven"})
+    lines = studio.ask("GET", "/api/export/labels.csv").decode().splitlines()
+    assert lines[0] == "row,label,file"
+    assert lines[1].startswith("7,seven,photos/007.png")
+    assert (tmp_path / "photos.studio.sqlite").exists()
+
+
+def test_the_fields_of_a_model(run: Callable[..., Process], tmp_path: Path) -> None:
+    X = load_digits().data
+    tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
+    studio = run("digits", "--model", "mixture.tnesi")
+    studio.ready()
+    assert len(wait_for(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
+    studio.end()
+    np.save(tmp_path / "other.npy", np.ones((20, 5)))
+    other = run("other.npy", "--model", "mixture.tnesi")
+    failed = wait_for(lambda: (state := other.ask("GET", "/api/state"))["phase"] == "failed" and state)
+    assert "give a model of the same kind of data" in failed["error"]
+
+
+def test_other_interfaces_are_warned_of(run: Callable[..., Process]) -> None:
+    studio = run("digits", "--host", "0.0.0.0", "--fields", 20)
+    said = " ".join(studio.log.read_text().split())
+    assert "everybody who can reach this machine and knows the address with its token" in said
+    assert studio.ask("GET", "/api/state")["data"]["name"] == "digits"
+
+
+def test_the_token_may_be_given(
+    run: Callable[..., Process], refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "abcdefghijklmnopqrstuvwxyz0123456789"
+    assert run("digits", "--fields", 20, TNESI_STUDIO_TOKEN=token).token == token
+    monkeypatch.setenv("TNESI_STUDIO_TOKEN", "short")
+    assert "32 letters and digits" in refused("digits", "--project", "b.sqlite")
+
+
+def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "no file or folder nothing.csv" in refused("nothing.csv")
+    assert "give a whole number, or auto" in refused("digits", "--fields", "many")
+    assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
+    np.save(tmp_path / "rows.npy", np.ones((20, 5)))
+    studio = run("rows.npy")
+    assert "in use by another studio" in refused("rows.npy")
+    port = studio.origin.rpartition(":")[2]
+    assert f"cannot listen on 127.0.0.1, port {port}" in refused("digits", "--port", port)
+    studio.end(signal.SIGKILL)
+    assert "belongs to other data (rows.npy, 20 rows)" in refused("digits", "--project", "rows.npy.studio.sqlite")
+
+
+def test_addresses_are_kept_for_their_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    remember("p", "t" * 40, 1234)
+    assert remembered("p") == ("t" * 40, 1234)
+    (file,) = (tmp_path / "tnesi" / "studio").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o644)
+    assert remembered("p") == (None, None)
+    assert remembered("other") == (None, None)

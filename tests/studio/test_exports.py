@@ -1,0 +1,88 @@
+"""What a person takes away loads again, and says what the page said."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tnesi import SimpletronClassifier, load
+from tnesi.data import read_labels
+from tnesi.model_file import read_header
+
+
+@pytest.fixture(scope="module")
+def labelled(shared_page: Any) -> Any:
+    """A page with 20 labels, of which one has a name that CSV files have to quote."""
+    page = shared_page
+    truth, question = page.session.data.y, page.get("/api/state?client=a")["question"]
+    for _ in range(20):
+        question = page.answer(question["row"], str(truth[question["row"]]))["question"]
+    page.ask("POST", "/api/classes/rename", {"client": "a", "old": "3", "new": 'three, "3" é'})
+    return page
+
+
+def test_labels(labelled: Any, tmp_path: Path) -> None:
+    answer = labelled.get("/api/export/labels.csv")
+    assert 'filename="digits-labels.csv"' in answer.headers["content-disposition"]
+    (tmp_path / "labels.csv").write_bytes(answer.content)
+    found = read_labels(tmp_path / "labels.csv", 1397)
+    given = labelled.session.store.view.labels
+    assert {row: name for row, name in enumerate(found.tolist()) if name is not None} == given
+    assert 'three, "3" é' in given.values()
+
+
+def test_predictions(labelled: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes(labelled.get("/api/export/predictions.csv").content)
+    names = read_labels(tmp_path / "p.csv", 1397)
+    table = pq.read_table(io.BytesIO(labelled.get("/api/export/predictions.parquet").content)).to_pydict()
+    assert table["label"] == names.tolist()
+    learned = labelled.session.learned
+    assert names.tolist() == [learned.names[k] for k in learned.best]
+    np.testing.assert_allclose(table["probability"], learned.probability)
+    given = labelled.session.store.view.labels
+    assert {row: name for row, name in enumerate(table["given"]) if name is not None} == given
+
+
+def test_the_model_predicts_what_the_page_shows(labelled: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.tnesi").write_bytes(labelled.get("/api/export/model.tnesi").content)
+    model = load(tmp_path / "m.tnesi")
+    assert isinstance(model, SimpletronClassifier)
+    learned = labelled.session.learned
+    assert model.classes_.tolist() == learned.names
+    assert model.transduction_.tolist() == [learned.names[k] for k in learned.best]
+    test = labelled.session.data.test
+    truth = ['three, "3" é' if k == 3 else str(k) for k in test.y]
+    assert model.score(test.X, truth) > 0.5  # which rows are asked for depends on how quickly they are answered
+    header = read_header(tmp_path / "m.tnesi")
+    assert header.image_shape == (8, 8)
+    assert header.provenance["fingerprint"] == labelled.session.data.fingerprint
+    assert header.provenance["labels"] == 20
+
+
+def test_the_report(labelled: Any) -> None:
+    page = labelled.get("/api/export/report.html").content.decode()
+    assert "three, &#34;3&#34; é" in page
+    assert "20 labels of 10 classes for 1,397 rows" in page
+    assert "<script" not in page
+    assert page.count("data:image/png") == 3
+
+
+def test_too_early(page: Any) -> None:
+    assert page.get("/api/export/labels.csv").content == b"row,label\n"
+    for name in ("predictions.csv", "predictions.parquet", "model.tnesi", "report.html"):
+        assert "two classes" in page.get(f"/api/export/{name}", 409)["error"]
+    page.answer(3, "x")
+    page.get("/api/export/model.tnesi", 409)
+
+
+def test_downloads_have_the_newest_answers(page: Any) -> None:
+    for row, name in ((3, "x"), (4, "y"), (5, "x")):
+        page.answer(row, name)
+        if row > 3:
+            lines = page.get("/api/export/predictions.csv").content.decode().splitlines()
+            assert lines[1 + row].startswith(f"{row},{name},1.0")

@@ -1,0 +1,185 @@
+"""How sure and how wrong the classes are said to be, on data whose truth is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi.data import Data, open_data
+from tnesi.studio import first_layer
+from tnesi.studio.answers import View
+from tnesi.studio.first_layer import FirstLayer, Settings
+from tnesi.studio.learned import Learned, learn
+from tnesi.studio.learner import step_between
+from tnesi.studio.outlook import Naming, Step, advice, expected_error
+from tnesi.studio.questions import ANY_ROW, Questions, n_parts, plan
+
+
+def view_of(labels: dict[int, str]) -> View:
+    return View(len(labels), labels, frozenset(), (), can_undo=bool(labels))
+
+
+@pytest.fixture(scope="module")
+def kinds() -> Data:
+    """Counts of three clear kinds, 200 rows each."""
+    rng = np.random.default_rng(0)
+    means = np.ones((3, 12))
+    for k in range(3):
+        means[k, 4 * k : 4 * k + 4] = 10
+    return open_data(rng.poisson(means.repeat(200, axis=0)), labels=np.repeat(["a", "b", "c"], 200))
+
+
+@pytest.fixture(scope="module")
+def layer(kinds: Data) -> FirstLayer:
+    return first_layer.learn(kinds, Settings(fields=40), lambda *_: False)
+
+
+def by_queue(layer: FirstLayer, truth: Any, n: int) -> dict[int, str]:
+    labels: dict[int, str] = {}
+    labeller = layer.classifier._known_labeller()
+    while len(labels) < n:
+        asked = plan(labeller, learn(layer, view_of(dict(labels))).known(), ())
+        row = asked[0].row if asked else next(row for row in range(len(truth)) if row not in labels)
+        assert row not in labels
+        labels[row] = str(truth[row])
+    return labels
+
+
+def test_clear_classes_are_found_and_said_to_be_clear(kinds: Data, layer: FirstLayer) -> None:
+    learned = learn(layer, view_of(by_queue(layer, kinds.y, 12)))
+    found = np.array(learned.names)[learned.best]
+    assert (found == kinds.y).mean() > 0.99
+    assert learned.decided > 0.95
+    assert learned.estimate is not None
+    assert round(learned.estimate.low, 6) <= (found != kinds.y).mean() <= learned.estimate.high
+    assert learned.sizes.sum() == 600
+    assert learned.find_conflicts() == []
+
+
+@pytest.mark.parametrize("n", [12, 60])
+def test_a_wrong_label_contradicts_its_surroundings(kinds: Data, layer: FirstLayer, n: int) -> None:
+    labels = by_queue(layer, kinds.y, n)
+    row = next(row for row in range(200) if row not in labels)
+    learned = learn(layer, view_of({**labels, row: "b"}))
+    (conflict,) = learned.find_conflicts()
+    assert (conflict.row, learned.names[conflict.label], learned.names[conflict.seems]) == (row, "b", "a")
+
+
+def test_classes_that_nobody_has_met_are_expected(kinds: Data, layer: FirstLayer) -> None:
+    few = learn(layer, view_of({0: "a", 200: "b"})).estimate
+    assert few is not None
+    assert few.low < 1 / 3 < few.high  # those of c
+    assert few.high - few.low > 0.3
+
+
+def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
+    labeller, nothing = layer.classifier._known_labeller(), learn(layer, view_of({})).known()
+    first = [question.row for question in plan(labeller, nothing, ())]
+    again = [question.row for question in plan(labeller, nothing, first)]
+    assert len(first) == len(again) == 10
+    assert not set(first) & set(again)
+
+
+def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
+    learned = learn(layer, view_of(dict.fromkeys(range(30), "a")))
+    assert learned.model is None
+    labeller = layer.classifier._known_labeller()
+    asked = plan(labeller, learned.known(), ())
+    assert asked
+    assert all(question.classes == () for question in asked)
+
+
+def test_everything_labelled(kinds: Data, layer: FirstLayer) -> None:
+    learned = learn(layer, view_of({row: str(name) for row, name in enumerate(kinds.y)}))
+    assert learned.estimate is not None
+    assert learned.estimate.value == 0
+    questions = Questions(600)
+    questions.offer(plan(layer.classifier._known_labeller(), learned.known(), ()))
+    assert questions.open_for("a", set(range(600))) is None
+
+
+def test_the_queue_is_never_empty_while_there_are_rows(layer: FirstLayer) -> None:
+    questions = Questions(600)
+    assert questions.open_for("a", ()) is None  # before anything was prepared
+    questions.offer(plan(layer.classifier._known_labeller(), learn(layer, view_of({})).known(), ()))
+    done: set[int] = set()
+    while len(done) < 600:
+        question = questions.open_for("a", done)
+        assert question is not None
+        assert question.row not in done
+        done.add(question.row)
+    assert questions.open_for("a", done) is None
+
+
+def test_open_questions_are_given_to_others_after_a_while() -> None:
+    now = [0.0]
+    questions = Questions(3, _clock=lambda: now[0])
+    questions.offer([question(0)])
+    assert [questions.open_for(client, ()).row for client in "ab"] != [0, 0]  # type: ignore[union-attr]
+    now[0] = 1000.0
+    found = questions.open_for("c", ())
+    assert found is not None
+    assert found.row == 0
+    assert questions.n_clients() == 1
+    questions.give_back("c")
+    assert questions.n_clients() == 0
+    assert questions.open_for("c", ()) == found  # it has come back
+
+
+def question(row: int) -> Any:
+    from tnesi.labelling.suggest import Suggestion
+
+    return Suggestion(row, ANY_ROW, ())
+
+
+def test_parts() -> None:
+    assert [n_parts(n, 5) for n in (0, 100)] == [5, 5]
+
+
+def test_more_labels_mean_a_narrower_interval() -> None:
+    doubt, best, part = np.full(1000, 0.05), np.arange(1000) % 2, np.zeros(1000, int)
+    naming, widths = Naming(np.ones(2), np.array([1, 0])), []
+    for n in (4, 40, 400):
+        label = np.full(1000, -1)
+        label[:n] = np.arange(n) % 2
+        estimate = expected_error(doubt, label, best, part, naming, "soft")
+        assert estimate.low < estimate.value < estimate.high
+        assert estimate.value == pytest.approx(0.05)
+        widths.append(estimate.high - estimate.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_classes_that_may_be_confused_raise_the_error() -> None:
+    label = np.full(100, -1)
+    label[:2] = 0, 1
+    given = np.zeros(100), label, np.arange(100) % 2, np.zeros(100, int)
+    sure = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "cluster")
+    unsure = expected_error(*given, Naming(np.array([0.6, 0.6]), np.array([1, 0])), "cluster")
+    assert (sure.value, unsure.value) == (0, pytest.approx(0.4))
+
+
+def test_advice() -> None:
+    assert advice(0, 0, [], None)[0] == advice(1, 0, [], None)[0] == "need_classes"
+    assert advice(2, 0, [], None)[0] == "go_on"
+    assert advice(2, 3, [], None) == ("look_again", "3 labels contradict their surroundings: look again.")
+    known = [Step(True, 0.0001)] * 10
+    assert advice(2, 0, known, None)[0] == "enough"
+    assert advice(2, 0, [*known, Step(False, 0.0)], None)[0] == "go_on"
+    assert advice(2, 0, [Step(True, 0.01)] * 10, None)[0] == "go_on"
+
+
+def test_steps(kinds: Data, layer: FirstLayer) -> None:
+    def learned(labels: dict[int, str]) -> Learned:
+        return learn(layer, view_of(labels))
+
+    before = learned({0: "a", 200: "b", 400: "c"})
+    assert step_between(learned({0: "a"}), before) is None
+    same = step_between(before, learned({0: "a", 200: "b", 400: "c", 1: "a"}))
+    assert same is not None
+    assert same.expected is True
+    other = step_between(before, learned({0: "a", 200: "b", 400: "c", 1: "d"}))
+    assert other is not None
+    assert other.expected is False
+    assert other.changed > 0

@@ -1,0 +1,192 @@
+"""Who is let in: the token, the name of the machine, the page that asks; and what answers tell the browser."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from tnesi.studio.requests import MOST_BYTES
+from tnesi.studio.security import POLICY, Door
+
+
+@pytest.fixture
+def page(shared_page: Any) -> Any:
+    return shared_page
+
+
+BODY = json.dumps({"client": "a", "row": 1, "label": "x"}).encode()
+
+
+def bearer(page: Any) -> dict[str, str]:
+    return {"Authorization": f"Bearer {page.door.token}"}
+
+
+def posting(page: Any, **changes: str) -> dict[str, str]:
+    return {**bearer(page), "Origin": page.origin, "Content-Type": "application/json", **changes}
+
+
+def test_nothing_without_the_token(page: Any) -> None:
+    schema = page.get("/api/schema")
+    for path, operations in schema["paths"].items():
+        for method in operations:
+            address = path.replace("{row}", "1").replace("{field}", "1")
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": f"{page.door.cookie}=wrong"}):
+                answer = page.send(method.upper(), address, headers={"Origin": page.origin, **headers})
+                assert answer.status == 401, (method, path)
+                assert "error" in answer.json
+    assert page.session.store.view.last == 0
+
+
+def test_the_page_wants_the_token_and_keeps_it_in_a_cookie(page: Any) -> None:
+    for path in ("/", "/?token=wrong", f"/?token={page.door.token[:-1]}"):
+        stranger = page.send("GET", path)
+        assert (stranger.status, "set-cookie" in stranger.headers) == (401, False)
+        assert b"terminal" in stranger.content
+    answer = page.send("GET", f"/?token={page.door.token}")
+    assert answer.status == 200
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+    given = {"Cookie": cookie.partition(";")[0]}
+    assert page.send("GET", "/", headers=given).status == 200
+    assert page.send("GET", "/api/state", headers=given).status == 200
+    assert page.send("GET", "/api/pictures/row/1.png", headers=given).status == 200
+
+
+def test_a_cookie_alone_changes_nothing(page: Any) -> None:
+    headers = posting(page, Cookie=f"{page.door.cookie}={page.door.token}")
+    del headers["Authorization"]
+    assert page.send("POST", "/api/answers", BODY, headers).status == 401
+    assert page.session.store.view.last == 0
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "127.0.0.1.evil:{port}"]
+)
+def test_other_names_of_the_machine_are_refused(page: Any, host: str) -> None:
+    headers = {**bearer(page), "Host": host.format(port=page.door.port)}
+    for path in ("/api/state", "/page/index.html", f"/?token={page.door.token}"):
+        assert page.send("GET", path, headers=headers).status == 403
+
+
+def test_localhost_is_this_machine(page: Any) -> None:
+    assert page.send("GET", "/api/state", headers={**bearer(page), "Host": f"localhost:{page.door.port}"}).status == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1", None]
+)
+def test_other_pages_change_nothing(page: Any, origin: str | None) -> None:
+    headers = posting(page)
+    del headers["Origin"]
+    if origin is not None:
+        headers["Origin"] = origin.format(port=page.door.port)
+    assert page.send("POST", "/api/answers", BODY, headers).status == 403
+    assert page.session.store.view.last == 0
+
+
+def test_other_pages_read_nothing(page: Any) -> None:
+    cookie = {"Cookie": f"{page.door.cookie}={page.door.token}"}
+    assert page.send("GET", "/api/state", headers={**cookie, "Origin": "http://evil.example"}).status == 403
+    for site in ("cross-site", "same-site"):
+        assert page.send("GET", "/api/state", headers={**cookie, "Sec-Fetch-Site": site}).status == 403
+
+
+def test_headers(page: Any) -> None:
+    answers = [
+        page.send("GET", "/api/state", headers=bearer(page)),
+        page.send("GET", "/api/state"),
+        page.send("GET", f"/?token={page.door.token}"),
+        page.send("GET", "/page/style.css"),
+        page.send("GET", "/page/nothing"),
+        page.send("GET", "/api/pictures/row/1.png", headers=bearer(page)),
+    ]
+    for answer in answers:
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "access-control-allow-origin" not in answer.headers
+        assert "server" not in answer.headers
+    assert answers[0].headers["cache-control"] == "no-store"
+    assert "unsafe" not in POLICY
+
+
+def test_the_files_of_the_page(page: Any) -> None:
+    style = page.send("GET", "/page/style.css")
+    assert style.headers["content-type"].startswith("text/css")
+    assert page.send("GET", "/page/main.js").headers["content-type"].startswith("text/javascript")
+    again = page.send("GET", "/page/style.css", headers={"If-None-Match": style.headers["etag"]})
+    assert (again.status, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/page/../api.py",
+        "/page/..%2fapi.py",
+        "/page/%2e%2e/api.py",
+        "/page/..%5capi.py",
+        "/page//etc/passwd",
+        "/page/%00",
+        "/page/../../../pyproject.toml",
+        "/etc/passwd",
+        "//etc/passwd",
+        "/page/index.html/..",
+        "/page/",
+        "/page/api.py",
+        "/api/export/../labels.csv",
+        "/api/export/..%2f..%2fetc%2fpasswd",
+        "/api/pictures/row/..%2f1.png",
+        "/api/rows/../state",
+    ],
+)
+def test_no_path_is_a_file(page: Any, path: str) -> None:
+    answer = page.send("GET", path, headers=bearer(page))
+    assert answer.status == 404
+    assert set(answer.json) == {"error"}
+
+
+def test_sizes_are_limited(page: Any) -> None:
+    large = b" " * (MOST_BYTES + 1)
+    assert page.send("POST", "/api/answers", large, posting(page)).status == 413
+    with socket.create_connection(("127.0.0.1", page.door.port), timeout=10) as raw:  # one that does not say its length
+        head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
+        start = f"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}"
+        raw.sendall(f"{start}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode())
+        raw.sendall(b"4000\r\n" + b" " * 0x4000 + b"\r\n" + b"4000\r\n" + b" " * 0x4000 + b"\r\n0\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 413")
+    assert page.send("POST", "/api/answers", b"", posting(page, **{"Content-Length": "-5"})).status in (400, 413)
+    assert page.send("GET", "/api/gallery?class=" + "x" * 100_000, headers=bearer(page)).status == 414
+    assert page.get("/api/state")["answers"]["last"] == 0
+
+
+def test_only_what_there_is_can_be_done(page: Any) -> None:
+    assert page.send("PUT", "/api/answers", BODY, posting(page)).status == 405
+    assert page.send("POST", "/", BODY, posting(page)).status == 405
+    assert page.send("POST", "/page/style.css", BODY, posting(page)).status == 405
+    assert page.send("OPTIONS", "/api/answers", headers=posting(page)).status == 405
+
+
+def test_tokens_of_all_kinds_are_compared(page: Any) -> None:
+    for token in ("", "é" * 43, "t" * 10_000, page.door.token + " x"):
+        headers = {"Authorization": "Bearer " + token.encode().decode("latin-1")}
+        assert page.send("GET", "/api/state", headers=headers).status == 401
+    for cookie in ("=", ";;;", "a b c", f'{page.door.cookie}="', "\x01"):
+        assert page.send("GET", "/api/state", headers={"Cookie": cookie}).status in (400, 401)
+
+
+def test_other_interfaces() -> None:
+    door = Door("t" * 43, "0.0.0.0", 80)
+    assert door.address.startswith("http://127.0.0.1:80/?token=")
+    assert door.is_host("192.168.1.7:80")
+    assert door.is_host("[fe80::1]:80")
+    assert door.is_host("192.168.1.7")  # browsers leave out port 80
+    assert not door.is_host("evil.example:80")
+    assert door.is_host(f"{socket.gethostname()}:80")
+    named = Door("t" * 43, "10.0.0.1", 8000)
+    assert named.is_host("10.0.0.1:8000")
+    assert not named.is_host("10.0.0.2:8000")
+    assert Door("t", "::1", 8000).address.startswith("http://[::1]:8000/")
