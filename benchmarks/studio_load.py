@@ -17,6 +17,8 @@ import numpy as np
 
 from tnesi.data import load_named
 
+_BY_ONE = 30
+
 
 class _Client:
     """One who answers, and hears the state after each change as a page does."""
@@ -49,6 +51,21 @@ class _Client:
             self.seconds.append(time.perf_counter() - began)
             self.given[row] = str(truth[row])
 
+    def learned(self, truth: Any, n: int, pause: float = 1.0) -> list[float]:
+        """Answer as a person does, one question at a time; return after how long the classes have learned from each."""
+        seconds = []
+        question = self.ask("GET", f"/api/state?client={self.name}")["question"]
+        for _ in range(n):
+            began = time.perf_counter()
+            body = {"client": self.name, "row": question["row"], "label": str(truth[question["row"]])}
+            answer = self.ask("POST", "/api/answers", body)
+            while self.ask("GET", f"/api/state?client={self.name}")["answers"]["learned"] < answer["answer"]:
+                time.sleep(0.01)
+            seconds.append(time.perf_counter() - began)
+            question = answer["question"]
+            time.sleep(pause)
+        return seconds
+
     def listen(self, until: float) -> None:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=60)
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -65,6 +82,7 @@ def measure_load(n_clients: int, seconds: float) -> str:
     with tempfile.TemporaryDirectory() as folder:
         process, port, token, first = _start(Path(folder))
         try:
+            pace = _Client(port, token, "person").learned(truth, _BY_ONE)
             clients = [_Client(port, token, f"c{i}") for i in range(n_clients)]
             until = time.monotonic() + seconds
             threads = [threading.Thread(target=client.label, args=(truth, until)) for client in clients]
@@ -87,7 +105,8 @@ def measure_load(n_clients: int, seconds: float) -> str:
     times = 1000 * np.array([t for client in clients for t in client.seconds])
     median, p95, p99, most = np.percentile(times, [50, 95, 99, 100])
     return (
-        f"first question {first:.1f} s after the start; {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
+        f"first question {first:.1f} s after the start; classes learned {np.median(pace):.2f} s after an answer "
+        f"(slowest of {_BY_ONE}: {max(pace):.2f} s); {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
         f" median {median:.0f} ms, 95 % within {p95:.0f} ms, 99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
         f"{lost} of {len(taken):,} lost after kill -9"
     )

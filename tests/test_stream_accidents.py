@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.labelling.labeller import Labeller
 
 
@@ -90,6 +91,17 @@ def test_rows_without_weight_are_counted(digits: tuple[Any, Any]) -> None:
     assert clf.kept_rows_.tolist() == list(range(300, 600))
     clf.partial_fit(X[600:700])
     assert clf.kept_rows_.tolist() == list(range(300, 700))
+
+
+def test_a_loaded_stream_names_the_same_rows(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = digits
+    label = few(y[:900])
+    clf = SimpletronClassifier(60, random_state=0, keep_rows=100).partial_fit(X[:900], label)
+    save(clf, tmp_path / "stream.tnesi")
+    loaded = load(tmp_path / "stream.tnesi")
+    assert loaded.suggest(5) == clf.suggest(5)
+    loaded.fit_labels(label)  # of all rows of the stream
+    np.testing.assert_array_equal(loaded.transduction_[loaded._label >= 0], label[clf.kept_rows_][loaded._label >= 0])
 
 
 def test_weights_mean_the_same_in_all_batches(digits: tuple[Any, Any]) -> None:

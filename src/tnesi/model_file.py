@@ -14,7 +14,7 @@ activity_fields    int32    S        array, and the labels are there unless ``tr
 activity_values    float32  S
 labels             int32    N        class numbers of the training rows, -1 for unlabelled
 row_weights        float32  N        sample weights, if there were any
-present            bool     G        which of the rows given to `fit` these are, if some had no weight
+present            bool     G        which of the rows given these are, unless all
 =================  =======  =======  ===========================================================================
 
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
@@ -216,7 +216,7 @@ def _format_of(classifier: SimpletronClassifier | None) -> int:
     if not classifier.classes_.size:
         return 4
     published = classifier.label_method_ == classifier.label_method == "hebbian"
-    if not published or classifier._present is not None:
+    if not published or _present_of(classifier) is not None:
         return 3
     return 2 if len(classifier.mixtures_) > 1 else 1
 
@@ -267,9 +267,19 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
                 "activity_values": model.activities_.data,
                 "labels": model._label,
                 "row_weights": model._weight,
-                "present": model._present,
+                "present": _present_of(model),
             }
     return {name: np.ascontiguousarray(array) for name, array in found.items() if array is not None}
+
+
+def _present_of(classifier: SimpletronClassifier) -> Array | None:
+    """Return which rows that a classifier was given it has activities of; None: all."""
+    if classifier._stream is None:
+        present: Array | None = classifier._present
+        return present
+    kept = np.zeros(classifier._stream.rows.n_seen, bool)
+    kept[classifier.kept_rows_] = True
+    return None if kept.all() else kept
 
 
 # A file -> header and arrays

@@ -99,14 +99,17 @@ class Questions:
             return sum(self._clock() - held.since < _HELD for held in self._open.values())
 
     def open_for(self, client: str, done: Container[int]) -> Suggestion | None:
-        """Return a client's question; `done` are the rows that have been labelled or skipped."""
+        """Return a client's question; `done` are the rows that have been labelled or skipped.
+
+        Nothing is held for somebody without a name, who only looks.
+        """
         with self._lock:
             if client in self._open and self._open[client].question.row not in done:
                 self._open[client].since = self._clock()
                 return self._open[client].question
             self._open.pop(client, None)
             question = self._next(client, done)
-            if question is not None:
+            if question is not None and client:
                 self._hold(client, question)
             return question
 
