@@ -7,7 +7,7 @@ statistics  N C' D  and  G C D    sums over the rows, and their addition to the 
 lists       S C'^2                every third iteration
 weights     C D                   W and its logarithms
 
-The memory is what rows and fields are known to take, and a constant.
+The memory is what rows are known to take, so many bytes for each of the C D weights, and a constant.
 """
 
 from __future__ import annotations
@@ -107,10 +107,14 @@ class Size(NamedTuple):
             "weights": [c * d],
         }
 
-    def memory(self) -> list[float]:
-        """Bytes that are proportional to rows, and to fields."""
-        activities, per_row = 8 * self.truncation + 4, 40
-        return [self.rows * (activities + per_row), self.fields * self.features * 24]
+    @property
+    def memory_of_rows(self) -> float:
+        """Bytes that are known: activities, and sums, hashes and constants."""
+        return self.rows * (8 * self.truncation + 4 + 40)
+
+    @property
+    def weights(self) -> int:
+        return self.fields * self.features
 
 
 def _measure(size: Size) -> dict[str, Any]:
@@ -130,6 +134,14 @@ def _constants(sizes: list[Size], measured: list[dict[str, Any]]) -> dict[str, n
     return constants
 
 
+def _memory_constants(sizes: list[Size], measured: list[dict[str, Any]]) -> tuple[float, float]:
+    """Return the bytes for each weight, and those that are there in any case."""
+    terms = np.array([[size.weights, 1.0] for size in sizes])
+    rest = np.array([found["memory"] - size.memory_of_rows for size, found in zip(sizes, measured, strict=True)])
+    per_weight, other = nnls(terms, rest)[0]
+    return float(per_weight), float(other)
+
+
 def _predict(size: Size, constants: dict[str, np.ndarray]) -> dict[str, float]:
     return {part: float(np.dot(terms, constants[part])) for part, terms in size.terms().items()}
 
@@ -143,8 +155,8 @@ def cost_model(options: argparse.Namespace) -> list[Row]:
     ]
     rest = float(np.median(ratios))
     found, expected = _measure(checked), _predict(checked, constants)
-    other = float(np.median([one["memory"] - sum(size.memory()) for size, one in zip(sizes, measured, strict=True)]))
-    seconds, memory = rest * _iteration(expected), sum(checked.memory()) + other
+    per_weight, other = _memory_constants(sizes, measured)
+    seconds, memory = rest * _iteration(expected), checked.memory_of_rows + per_weight * checked.weights + other
     size = f"{checked.rows:,} rows, C = {checked.fields:,}"
     return [
         *(
@@ -163,7 +175,12 @@ def cost_model(options: argparse.Namespace) -> list[Row]:
             "x",
             note=f"{found['iteration']:.2f} s against {seconds:.2f} s, {size}",
         ),
-        Row("memory of a fit that grows with neither rows nor fields", other / 1e6, "MB", note="sizes fitted on"),
+        Row(
+            "memory of a fit for each of the C D weights",
+            per_weight,
+            "bytes",
+            note=f"and {other / 1e6:.0f} MB in any case",
+        ),
         Row(
             "memory of a fit beyond the data: measured / predicted (0.75 to 1.25)",
             found["memory"] / memory,
