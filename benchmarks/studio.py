@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from error_plot import plot_errors
 from studio_load import measure_load
 
 from tnesi import SimpletronClassifier
@@ -26,7 +27,7 @@ from tnesi._files import replacing
 from tnesi.data import Data, load_named
 from tnesi.labelling.suggest import Known
 from tnesi.model_file import load, save
-from tnesi.report.figures.canvas import INK, SERIES, drawing, log_x, log_y, new_panels, to_png
+from tnesi.report.figures.canvas import to_png
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.first_layer import learn as learn_mixture
@@ -115,24 +116,15 @@ def table(results: Results) -> str:
 
 
 def plot(results: Results) -> Any:
-    """Return a figure with a panel for each data set: the mean, and a band from the best to the worst."""
-    with drawing():
-        figure, panels = new_panels(len(results), 2)
-        for axes, (name, seeds) in zip(panels, results.items(), strict=True):
-            everything = []
-            for way, colour in zip(WAYS, SERIES, strict=False):
-                errors = np.array([run[way]["error"] for run in seeds.values()])
-                everything += errors.ravel().tolist()
-                shown = SHOWN[name]
-                axes.plot(shown, errors.mean(axis=0), color=colour, marker="o", markersize=3, linewidth=1.2, label=way)
-                axes.fill_between(shown, errors.min(axis=0), errors.max(axis=0), color=colour, alpha=0.12, linewidth=0)
-            log_x(axes, SHOWN[name])
-            log_y(axes, everything)
-            axes.set_title(f"{name}, {len(seeds)} seeds", color=INK)
-            axes.set_xlabel("answers")
-        panels[0].set_ylabel("test error (%)")
-        panels[0].legend(frameon=False, labelcolor=INK)
-        return figure
+    shown = [
+        (
+            f"{name}, {len(seeds)} seeds",
+            SHOWN[name],
+            {way: np.array([run[way]["error"] for run in seeds.values()]) for way in WAYS},
+        )
+        for name, seeds in results.items()
+    ]
+    return plot_errors(shown, "answers")
 
 
 def write(results: Results, folder: Path) -> None:

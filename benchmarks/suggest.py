@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from error_plot import plot_errors
 
 from tnesi import SimpletronClassifier
 from tnesi._files import replacing
 from tnesi.data import Data, load_named
-from tnesi.report.figures.canvas import INK, SERIES, drawing, log_x, log_y, new_panels, to_png
+from tnesi.report.figures.canvas import drawing, to_png
 
 Array = npt.NDArray[Any]
 Results = dict[str, dict[str, dict[str, list[float]]]]
@@ -89,23 +90,11 @@ def table(results: Results) -> str:
 
 
 def plot(results: Results) -> Any:
-    """Return a figure with a panel for each data set: the mean, and a band from the best to the worst."""
-    with drawing():
-        figure, panels = new_panels(len(results), 2)
-        for axes, (name, seeds) in zip(panels, results.items(), strict=True):
-            everything = []
-            for way, colour in zip(WAYS, SERIES, strict=False):
-                errors = np.array([run[way] for run in seeds.values()])
-                everything += errors.ravel().tolist()
-                axes.plot(SHOWN, errors.mean(axis=0), color=colour, marker="o", markersize=3, linewidth=1.2, label=way)
-                axes.fill_between(SHOWN, errors.min(axis=0), errors.max(axis=0), color=colour, alpha=0.12, linewidth=0)
-            log_x(axes, SHOWN)
-            log_y(axes, everything)
-            axes.set_title(f"{name}, {len(seeds)} mixtures", color=INK)
-            axes.set_xlabel("labels asked for")
-        panels[0].set_ylabel("test error (%)")
-        panels[0].legend(frameon=False, labelcolor=INK)
-        return figure
+    shown = [
+        (f"{name}, {len(seeds)} mixtures", SHOWN, {way: np.array([run[way] for run in seeds.values()]) for way in WAYS})
+        for name, seeds in results.items()
+    ]
+    return plot_errors(shown, "labels asked for")
 
 
 def write(results: Results, folder: Path) -> None:
