@@ -124,7 +124,7 @@ def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object
     assert view.can_undo == bool(holding)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "\ud800", "a\u202eb"])
+@pytest.mark.parametrize("text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "-1", "\ud800", "a\u202eb"])
 def test_names_that_are_none(text: str) -> None:
     with pytest.raises(RefusedError):
         class_name(text)

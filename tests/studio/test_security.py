@@ -50,7 +50,8 @@ def test_the_page_wants_the_token_and_keeps_it_in_a_cookie(page: Any) -> None:
     cookie = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
     given = {"Cookie": cookie.partition(";")[0]}
-    assert page.send("GET", "/", headers=given).status == 200
+    again = page.send("GET", "/", headers=given)  # a new tab
+    assert (again.status, again.headers["location"]) == (303, f"/?token={page.door.token}")
     assert page.send("GET", "/api/state", headers=given).status == 200
     assert page.send("GET", "/api/pictures/row/1.png", headers=given).status == 200
 
@@ -190,3 +191,12 @@ def test_other_interfaces() -> None:
     assert named.is_host("10.0.0.1:8000")
     assert not named.is_host("10.0.0.2:8000")
     assert Door("t", "::1", 8000).address.startswith("http://[::1]:8000/")
+
+
+@pytest.mark.parametrize("part", ["bytes=abc", "bytes=5-1", "lines=0-1", "bytes=999999999-"])
+def test_files_are_given_whole(page: Any, part: str) -> None:
+    assert page.send("GET", "/api/export/labels.csv", headers={**bearer(page), "Range": part}).status == 200
+
+
+def test_the_head_of_the_events_ends(page: Any) -> None:
+    assert page.send("HEAD", "/api/events", headers=bearer(page)).status == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,6 +97,11 @@ def label(
             data, labels=None if own else labels, label_column=label_column, image_shape=_shape_of(model),
             progress=tell_parts(progress),
         )  # fmt: skip
+        if found.rows.n_rows < 2 or found.rows.n_features < 2:
+            raise ValueError(
+                f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
+                "of each are needed"
+            )
         store = Store(project or _project_of(data), found.fingerprint, found.name, found.rows.n_rows)
     known = remembered(store.project)
     listening = bind(host, port, known.port)
@@ -107,7 +113,8 @@ def label(
     try:
         session.start()
         _announce(out, door, store.path, browser=browser)
-        Server(session, door).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # the way to end it
+            Server(session, door).run(sockets=[listening])
     finally:
         session.close()
         out.say(f"Everything is in {store.path}. Go on with the same command.")

@@ -245,7 +245,7 @@ def class_name(text: str) -> str:
         raise RefusedError(f"the name of the class has {len(name)} characters: {LONGEST_NAME} are the most")
     if not name.isprintable():
         raise RefusedError("the name of the class has a character that cannot be printed: type it anew")
-    if name in MISSING:
+    if name in MISSING or name == "-1":
         raise RefusedError(f"{name!r} means in tables that there is no label: call the class otherwise")
     return name
 

@@ -51,6 +51,8 @@ def event_stream(session: Session, client: str, request: Request) -> Response:
     if bell.n_streams >= _MOST_STREAMS:
         raise RequestError(429, "too many pages are open: close some")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream", headers=headers)
     return StreamingResponse(_events(session, client, bell), media_type="text/event-stream", headers=headers)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 MOST_BYTES = 2**14
 """Of the body of a request."""
+_PATIENCE = 10.0
+"""Seconds to wait for the rest of it."""
 Json = dict[str, Any]
 
 
@@ -171,7 +174,10 @@ async def from_body(request: Request, wanted: Mapping[str, Given]) -> Json:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "the body has to be JSON (Content-Type: application/json)")
     try:
-        given = json.loads((await request.body()).decode("utf-8"), parse_constant=_no_constant)
+        body = await asyncio.wait_for(request.body(), _PATIENCE)
+        given = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except (TimeoutError, ClientDisconnect) as error:
+        raise RequestError(408, "the rest of the request has not come: send it again") from error
     except (ValueError, RecursionError) as error:
         raise RequestError(400, "the body is no JSON") from error
     if not isinstance(given, dict):

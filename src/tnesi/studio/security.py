@@ -108,6 +108,8 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *extra]}
             await send(message)
 
+        # parts of a file are not given: all of it, or nothing
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0].lower() != b"range"]}
         refusal = self._refusal(scope)
         if refusal is not None:
             await _refuse(with_headers, *refusal)

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from tnesi.studio.api import ENDPOINTS, respond
@@ -61,6 +61,8 @@ def create_app(session: Session, door: Door) -> Guard:
     async def index(request: Request) -> Response:
         if not guard.lets_in(request.url.query.encode(), request.headers.get("cookie", "")):
             return HTMLResponse(_STRANGER, 401)
+        if "token" not in request.query_params:  # a new tab, or a bookmark: the page needs it
+            return RedirectResponse(f"/?token={door.token}", 303)
         response = _page_file("index.html", request)
         response.set_cookie(door.cookie, door.token, httponly=True, samesite="strict", path="/")
         return response

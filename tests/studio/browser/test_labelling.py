@@ -131,9 +131,10 @@ def test_refused_and_strange_addresses(digits_studio: Any, visit: Callable[..., 
     assert "terminal" in page.inner_text("body")
     assert page.locator("#question").count() == 0
     other.close()
-    page = person.context.new_page()  # the browser knows the token, this tab does not: it could not save anything
+    page = person.context.new_page()  # the browser knows the token, and so does the tab then
     page.goto(digits_studio.address.split("?")[0])
-    page.wait_for_selector("#banner:has-text('printed in the terminal')")
+    page.wait_for_function("!document.querySelector('#question').textContent.includes('Connecting')")
+    assert "token" not in page.url
     page.close()
     person.name("a\u0000b".replace("\u0000", "\u0007"))  # a control character: the server says why it does not take it
     person.page.wait_for_selector("#question .notice[data-kind=warning]")

@@ -57,6 +57,7 @@ export class Chooser {
     const classes = now.state?.classes ?? [];
     const shares = new Map(guesses);
     this.empty.hidden = classes.length > 0;
+    this.list.classList.toggle("several", classes.length > 8);
     this.list.classList.toggle("many", classes.length > 12);
     const longest = Math.max(0, ...classes.map((one) => one.name.length));
     this.list.dataset.names = longest > 12 ? "long" : longest > 6 ? "medium" : "short";

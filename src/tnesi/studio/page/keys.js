@@ -7,7 +7,10 @@ import { now } from "./state.js";
 
 const TYPING = 450; // milliseconds: letters that follow a letter key this fast are a word being typed
 
+const SETTLED = 250; // milliseconds until U and S are sure not to begin a word
+
 let lastLetter = -Infinity; // when a letter last did something at once
+let waiting = null; // U or S, not done yet
 
 /** The class with that key: the very character, else the other case of it. */
 export function classWithKey(key) {
@@ -49,7 +52,23 @@ function onKey(event) {
   onQuestion(key);
 }
 
+function doWaiting() {
+  const { command, timer } = waiting;
+  clearTimeout(timer);
+  waiting = null;
+  command(null);
+}
+
 function onQuestion(key) {
+  if (waiting) {
+    const first = waiting.key;
+    if (isLetter(key) && key.toLowerCase() !== first.toLowerCase()) {
+      clearTimeout(waiting.timer);
+      waiting = null;
+      return beginName(first + key);
+    }
+    doWaiting();
+  }
   if (key === "?") return openHelp();
   const found = classWithKey(key);
   const command = { u: undo, s: skip }[key.toLowerCase()];
@@ -60,6 +79,6 @@ function onQuestion(key) {
   if (!inView()) return;
   if (isLetter(key) && (found || command)) lastLetter = performance.now();
   if (found) answer(found.name);
-  else if (command) command(null);
+  else if (command) waiting = { key, command, timer: setTimeout(doWaiting, SETTLED) };
   else beginName(key);
 }
