@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +64,9 @@ def ask(data: Data, layer: FirstLayer, way: str, seed: int, shown: tuple[int, ..
     labeller, known = layer.classifier._known_labeller(), Known.nothing(truth.size)
     labels: dict[int, str] = {}
     at_random = iter(np.random.default_rng(seed).permutation(truth.size).tolist())
-    choose: Callable[[], int] = lambda: next(at_random)  # noqa: E731
-    if way == "queue":
-        choose = lambda: plan(labeller, known, ())[0].row  # noqa: E731
     run: Run = {key: [] for key in ("error", *(("true", "expected", "low", "high") if way == "queue" else ()))}
     while len(labels) < shown[-1]:
-        row = choose()
+        row = plan(labeller, known, ())[0].row if way == "queue" else next(at_random)
         labels[row] = str(truth[row])
         if way != "queue" and len(labels) not in shown:
             continue

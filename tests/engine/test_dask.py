@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,20 +44,14 @@ def small_grains() -> Iterator[None]:
         yield
 
 
-class started:  # noqa: N801
-    """A cluster of processes, as a context."""
-
-    def __init__(self, n_workers: int) -> None:
-        self.n_workers = n_workers
-
-    def __enter__(self) -> Client:
-        self.cluster = LocalCluster(n_workers=self.n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
-        self.client = Client(self.cluster, set_as_default=False)
-        return self.client
-
-    def __exit__(self, *error: object) -> None:
-        self.client.close()
-        self.cluster.close()
+@contextmanager
+def started(n_workers: int) -> Iterator[Client]:
+    """A cluster of processes."""
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        yield client
 
 
 def mixture(**parameters: Any) -> PoissonMixture:

@@ -69,8 +69,7 @@ class Monitor:
         self.history, self.objective, self.gain = history, objective, gain
         self.converged = bool(gain < self.tol)
         self._began = time.perf_counter() - history[-1]["seconds"]
-        again = stopped and not self.converged and self.listener is not None
-        return self.converged or (again and bool(self.listener and self.listener(history[-1])))
+        return self.converged or (stopped and self.listener is not None and bool(self.listener(history[-1])))
 
 
 def print_record(record: Record) -> None:
