@@ -121,7 +121,7 @@ def _start(rows: Rows, n_fields: int) -> Fields:
 
 def _search(fields: Fields, X: Any) -> float:
     rows = normalise(X, NORM * X.shape[1])
-    return best_of(3, lambda: look_at_all(fields, rows, None, TRUNCATION, THREADS))
+    return best_of(10, lambda: look_at_all(fields, rows, None, TRUNCATION, THREADS))
 
 
 def _fit(n_fields: int, X: Any) -> float:

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kWidth = TNESI_WIDTH;
 typedef float V __attribute__((vector_size(TNESI_WIDTH * 4)));
 typedef std::int32_t VI __attribute__((vector_size(TNESI_WIDTH * 4)));
+typedef float V8 __attribute__((vector_size(32)));
 typedef float V4 __attribute__((vector_size(16)));
 
 inline V load(const float* p) {
@@ -38,7 +39,6 @@ inline VI as_int(V v) {
 // The sums of four vectors at once: far fewer shuffles than four times sum_lanes.
 inline V4 quarter(V v) {
 #if TNESI_WIDTH == 16
-    typedef float V8 __attribute__((vector_size(32)));
     const V8 h = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
                  __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
     return __builtin_shufflevector(h, h, 0, 1, 2, 3) + __builtin_shufflevector(h, h, 4, 5, 6, 7);
@@ -195,27 +195,33 @@ void dots(const float* points, std::size_t stride, int n_points, const float* co
 }
 
 // Sums of N vectors of fields stay in registers over all values of a point.
-template <std::size_t N>
+template <typename Vector, std::size_t N>
 inline void tile_dots_of(const float* values, const std::int32_t* places, std::size_t n, const float* tile,
                          std::size_t width, float* out) {
-    V sum[N] = {};
+    Vector sum[N] = {};
     for (std::size_t j = 0; j < n; ++j) {
         const float* row = tile + static_cast<std::size_t>(places[j]) * width;
-        for (std::size_t v = 0; v < N; ++v) sum[v] += load(row + v * kWidth) * values[j];
+        for (std::size_t v = 0; v < N; ++v) {
+            Vector weights;
+            std::memcpy(&weights, row + v * sizeof(Vector) / sizeof(float), sizeof weights);
+            sum[v] += weights * values[j];
+        }
     }
-    for (std::size_t v = 0; v < N; ++v) store(out + v * kWidth, sum[v]);
+    std::memcpy(out, sum, sizeof sum);
 }
 
 void tile_dots(const float* values, const std::int32_t* places, std::size_t n, const float* tile, std::size_t width,
                float* out) {
     std::size_t at = 0;
 #if TNESI_WIDTH > 4  // else there are not as many registers
-    for (; at + 4 * kBlock <= width; at += 4 * kBlock)
-        tile_dots_of<4 * kBlock / kWidth>(values, places, n, tile + at, width, out + at);
+    for (; at + 64 <= width; at += 64) tile_dots_of<V, 64 / kWidth>(values, places, n, tile + at, width, out + at);
 #endif
-    for (; at + 2 * kBlock <= width; at += 2 * kBlock)
-        tile_dots_of<2 * kBlock / kWidth>(values, places, n, tile + at, width, out + at);
-    for (; at < width; at += kBlock) tile_dots_of<kBlock / kWidth>(values, places, n, tile + at, width, out + at);
+    for (; at + 32 <= width; at += 32) tile_dots_of<V, 32 / kWidth>(values, places, n, tile + at, width, out + at);
+    switch ((width - at) / kTilePart) {
+        case 3: return tile_dots_of<V8, 3>(values, places, n, tile + at, width, out + at);
+        case 2: return tile_dots_of<V, 16 / kWidth>(values, places, n, tile + at, width, out + at);
+        case 1: return tile_dots_of<V8, 1>(values, places, n, tile + at, width, out + at);
+    }
 }
 
 double log_all(const float* in, std::size_t n, float* out) {

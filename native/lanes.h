@@ -16,8 +16,9 @@ constexpr std::size_t kBlock = 16;
 // Scores that the exact search looks at together.
 constexpr std::size_t kStep = 64;
 
-// Fields whose weights are packed together, column by column, for sparse rows; a multiple of kBlock.
-constexpr std::size_t kTile = 64;
+// Fields whose weights are packed together, column by column, for sparse rows; the last ones are filled up to a
+// multiple of kTilePart.
+constexpr std::size_t kTile = 64, kTilePart = 8;
 
 // A field's class weights decay where nobody visits it; below this sum the field counts as unreached.
 constexpr float kUnreached = 1e-30f;
@@ -30,8 +31,8 @@ struct Lanes {
     // out[p * n_rows + r] = sum of points[p * stride + d] * rows[r][d] over the columns d of the given blocks.
     void (*dots)(const float* points, std::size_t stride, int n_points, const float* const* rows, int n_rows,
                  const std::int32_t* blocks, int n_blocks, float* out);
-    // out[i] = sum over j of values[j] * tile[places[j] * width + i] for i < width, a multiple of kBlock; in the order
-    // of j.
+    // out[i] = sum over j of values[j] * tile[places[j] * width + i] for i < width, a multiple of kTilePart; in the
+    // order of j.
     void (*tile_dots)(const float* values, const std::int32_t* places, std::size_t n, const float* tile,
                       std::size_t width, float* out);
     // out[i] = log(in[i]) for positive normal numbers; returns the sum.

@@ -22,6 +22,7 @@ struct Better {
 // (lists are ordered by likeness), so few get in later, and an insertion is cheaper than a heap.
 class Best {
   public:
+    Best() = default;
     Best(Scored* kept, std::size_t room) : kept_(kept), room_(room) {}
 
     void offer(const Scored& candidate) {
@@ -35,6 +36,12 @@ class Best {
         }
     }
 
+    // Offers several, whose ids count up from `first_id`.
+    void offer(const float* scores, std::size_t n, std::int32_t first_id) {
+        if (n_ == 0 && n > 0) return begin(scores, n, first_id);
+        for (std::size_t i = 0; i < n; ++i) offer({scores[i], first_id + static_cast<std::int32_t>(i)});
+    }
+
     // What is below this does not get in.
     float bar() const { return n_ < room_ ? -3.0e38f : kept_[n_ - 1].score; }
 
@@ -45,8 +52,23 @@ class Best {
     }
 
   private:
-    Scored* kept_;
-    std::size_t room_, n_ = 0;
+    // The first ones: each is put where it belongs by counting those that are better. That is quadratic, but without
+    // branches, and far faster than sorting a few dozens.
+    void begin(const float* scores, std::size_t n, std::int32_t first_id) {
+        n_ = std::min(n, room_);
+        std::fill(kept_, kept_ + n_, Scored{scores[0], first_id});  // nothing is left unset even if there is a NaN
+        for (std::size_t i = 0; i < n; ++i) {
+            const float own = scores[i];
+            std::int32_t better = 0;
+            for (std::size_t j = 0; j < i; ++j) better += scores[j] >= own;
+            for (std::size_t j = i + 1; j < n; ++j) better += scores[j] > own;
+            if (static_cast<std::size_t>(better) < room_)
+                kept_[better] = {own, first_id + static_cast<std::int32_t>(i)};
+        }
+    }
+
+    Scored* kept_ = nullptr;
+    std::size_t room_ = 0, n_ = 0;
 };
 
 }  // namespace tnesi

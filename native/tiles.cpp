@@ -1,7 +1,11 @@
 // Sparse rows against all fields. The weights of a few fields are packed column by column, so that a value of a row
 // meets all of them at once; a row's sums stay in registers. Weights are packed once for many rows, and only the
 // columns that these use.
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "activate.h"
@@ -43,24 +47,31 @@ struct Columns {
     bool all() const { return used.empty() && n > 0; }
 };
 
-// Memory at the border of cache lines, uninitialised: a vector of weights that lies across one takes twice as long to
-// load.
+// Uninitialised memory at the border of cache lines (a vector of weights that lies across one takes twice as long to
+// load), in large pages if it is large: columns are read in no order, and small pages take as long to get as to fill.
 class Packed {
   public:
-    explicit Packed(std::size_t n) : room_(new float[n + kLine]) {
-        const std::size_t over = reinterpret_cast<std::uintptr_t>(room_.get()) / sizeof(float) % kLine;
-        data_ = room_.get() + (over > 0 ? kLine - over : 0);
+    explicit Packed(std::size_t n) {
+        const std::size_t size = n * sizeof(float), page = size < kLargePage ? kLine : kLargePage;
+        const std::size_t rounded = std::max(size + page - 1, page) / page * page;
+        room_.reset(static_cast<float*>(std::aligned_alloc(page, rounded)));
+        if (!room_) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+        if (page == kLargePage) madvise(room_.get(), rounded, MADV_HUGEPAGE);
+#endif
     }
-    float* data() const { return data_; }
+    float* data() const { return room_.get(); }
 
   private:
-    static constexpr std::size_t kLine = 16;
-    std::unique_ptr<float[]> room_;
-    float* data_;
+    struct Free {
+        void operator()(float* room) const { std::free(room); }
+    };
+    static constexpr std::size_t kLine = 64, kLargePage = std::size_t{1} << 21;
+    std::unique_ptr<float[], Free> room_;
 };
 
 inline std::size_t tile_width(std::size_t first_field, std::size_t c) {
-    return (std::min(kTile, c - first_field) + kBlock - 1) / kBlock * kBlock;
+    return (std::min(kTile, c - first_field) + kTilePart - 1) / kTilePart * kTilePart;
 }
 
 void pack(const float* log_w, std::size_t first_field, std::size_t c, std::size_t d_padded, const Columns& columns,
@@ -77,8 +88,8 @@ void pack(const float* log_w, std::size_t first_field, std::size_t c, std::size_
     }
 }
 
-// use(row, first_field, n_fields, sums) for all rows and fields; the fields of a row in ascending order, on one thread
-// at a time.
+// use(row, first_field, n_fields, sums, worker) for all rows and fields; the fields of a row in ascending order, on one
+// thread at a time.
 template <typename Use>
 void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, int n_threads,
                Use&& use) {
@@ -100,7 +111,7 @@ void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::s
                      packed.data() + tile * tile_size);
             }
         });
-        parallel_for(rows.n, chunk, n_threads, [&](std::size_t begin, std::size_t end, int) {
+        parallel_for(rows.n, chunk, n_threads, [&](std::size_t begin, std::size_t end, int worker) {
             float sums[kTile];
             for (std::size_t tile = 0; tile < n_now; ++tile) {
                 const std::size_t field = (first + tile) * kTile;
@@ -110,7 +121,7 @@ void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::s
                         columns.all() ? rows.indices + start : columns.places.data() + (start - rows.indptr[0]);
                     simd.tile_dots(rows.values + start, places, static_cast<std::size_t>(rows.indptr[n + 1] - start),
                                    packed.data() + tile * tile_size, tile_width(field, c), sums);
-                    use(n, field, std::min(kTile, c - field), sums);
+                    use(n, field, std::min(kTile, c - field), sums, worker);
                 }
             }
         });
@@ -122,15 +133,16 @@ void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::s
 void products(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, float* out,
               int n_threads) {
     for_tiles(rows, log_w, c, d_padded, n_threads,
-              [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums) {
+              [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums, int) {
                   std::memcpy(out + n * c + field, sums, n_fields * sizeof(float));
               });
 }
 
 void search_all(const SparseRows& rows, const Fields& fields, Activities out, int n_threads) {
-    const std::size_t at_once = std::max<std::size_t>(kKept / out.c_prime, 1024);
+    const std::size_t at_once = std::min(std::max<std::size_t>(kKept / out.c_prime, 1024), rows.n);
     const Lanes& simd = lanes();
-    std::vector<Scored> kept(std::min(at_once, rows.n) * out.c_prime);
+    const std::unique_ptr<Scored[]> kept(new Scored[at_once * out.c_prime]);  // each thread sets what it uses
+    const std::unique_ptr<Best[]> bests(new Best[at_once]);
     std::vector<float> logits(static_cast<std::size_t>(std::max(n_threads, 1)) * out.c_prime);
     for (std::size_t first = 0; first < rows.n; first += at_once) {
         const SparseRows part{rows.indptr + first,
@@ -139,25 +151,22 @@ void search_all(const SparseRows& rows, const Fields& fields, Activities out, in
                               rows.scale + first,
                               std::min(at_once, rows.n - first),
                               rows.d};
-        std::vector<Best> best;
-        best.reserve(part.n);
-        for (std::size_t n = 0; n < part.n; ++n) best.emplace_back(kept.data() + n * out.c_prime, out.c_prime);
         for_tiles(part, fields.log_w, fields.c, fields.d_padded, n_threads,
-                  [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums) {
+                  [&](std::size_t n, std::size_t field, std::size_t n_fields, const float* sums, int worker) {
                       const float* base = base_of(fields, first + n) + field;
+                      Best& best = bests[n];
+                      if (field == 0) best = Best(kept.get() + n * out.c_prime, out.c_prime);
                       float top;
-                      simd.block_largest(sums, base, part.scale[n], n_fields, &top);
-                      if (top < best[n].bar()) return;
-                      for (std::size_t i = 0; i < n_fields; ++i)
-                          best[n].offer({base[i] + sums[i] * part.scale[n], static_cast<std::int32_t>(field + i)});
+                      if (field > 0) simd.block_largest(sums, base, part.scale[n], n_fields, &top);
+                      if (field == 0 || top >= best.bar()) {
+                          float scores[kTile];
+                          for (std::size_t i = 0; i < n_fields; ++i) scores[i] = base[i] + sums[i] * part.scale[n];
+                          best.offer(scores, n_fields, static_cast<std::int32_t>(field));
+                      }
+                      if (field + n_fields < fields.c) return;
+                      write_activities(out, first + n, kept.get() + n * out.c_prime, best.finish(),
+                                       logits.data() + static_cast<std::size_t>(worker) * out.c_prime);
                   });
-        parallel_for(part.n, 256, n_threads, [&](std::size_t begin, std::size_t end, int worker) {
-            for (std::size_t n = begin; n < end; ++n) {
-                const std::size_t n_best = best[n].finish();
-                write_activities(out, first + n, kept.data() + n * out.c_prime, n_best,
-                                 logits.data() + static_cast<std::size_t>(worker) * out.c_prime);
-            }
-        });
     }
 }
 

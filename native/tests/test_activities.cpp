@@ -153,7 +153,7 @@ void check_lanes(const Shape& shape, std::size_t seed) {
         for (std::size_t b : blocks)
             want_dots[i] += naive_dot(&points[i / p.c * p.d_padded + b * kBlock], rows[i % p.c] + b * kBlock, kBlock);
     expect_near("dots", dots, want_dots, 1e-5);
-    const std::size_t width = padded(std::min(p.c, kTile));
+    const std::size_t width = (std::min(p.c, kTile) + kTilePart - 1) / kTilePart * kTilePart;
     const Floats tile = p.random.floats(p.d * width, -1.0, 1.0);
     Floats sums(width, NAN);
     Doubles want_sums(width, 0.0);
