@@ -14,10 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, LocalCluster
 from report import Row
 
-from tnesi.engine.cluster import Cluster
+from tnesi.engine.cluster import Cluster, own_cluster
 from tnesi.engine.em import Engine
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
@@ -79,15 +78,7 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
             Contender("1 local thread", LocalEngine(Part(rows, sums, None, 1)), fields, replace(search, n_threads=1)),
         ]
         for n_workers in (2, 1):
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=n_workers,
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                    preload=["tnesi.engine.worker_memory"],
-                )
-            )
-            client = stack.enter_context(Client(cluster, set_as_default=False))
+            client = stack.enter_context(own_cluster(n_workers))
             engine = Cluster(client).engine(rows, sums, None, THREADS)
             contenders.append(Contender(f"{n_workers} Dask workers", engine, fields, search))
         for _ in range(TURNS):

@@ -189,11 +189,11 @@ def test_workers_that_die(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         submitted = DaskEngine._sum
         killed = []
 
-        def in_the_middle(engine: DaskEngine, this: Any) -> Any:
+        def in_the_middle(engine: DaskEngine, *given: Any) -> Any:
             if engine._iteration == 2 and 2 not in killed:
                 kill(client, 0)
                 killed.append(2)
-            return submitted(engine, this)
+            return submitted(engine, *given)
 
         def between(record: dict[str, Any]) -> None:
             if record["iteration"] == 4:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tnesi.engine.shared_array import SharedArray, can_share, reaches
 from tnesi.engine.threads import resolve_threads
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ CONNECT_SECONDS = 5
 """Time for a scheduler to answer."""
 WORKER_SECONDS = 30
 """Time for the first worker to come."""
+
+_SELDOM = {"distributed.worker.profile.interval": "200ms", "distributed.admin.tick.interval": "200ms"}
+"""How often processes look at themselves: as often as they do by default, it takes 4 % of a processor each."""
 
 
 class ClusterError(OSError):
@@ -54,6 +60,7 @@ class Cluster:
         self.client = client
         self._blocks: Blocks | None = None
         self._engine: DaskEngine | None = None
+        self._sharing: dict[str, Any] = {}
         self._check_workers()
 
     def engine(self, store: Store, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
@@ -89,6 +96,14 @@ class Cluster:
         return {
             address: Worker(max(int(w["nthreads"]), 1), int(w["memory_limit"] or 0)) for address, w in found.items()
         }
+
+    def shares_memory(self, workers: Iterable[str]) -> bool:
+        """Tell whether all these workers are on this machine and can open what this process shares."""
+        addresses = set(workers)
+        if can_share() and (new := addresses - self._sharing.keys()):
+            sample = SharedArray((1,), np.uint8)
+            self._sharing |= self.client.run(reaches, sample, workers=list(new), on_error="return")
+        return all(self._sharing.get(address) is True for address in addresses)
 
     def _check_workers(self) -> None:
         """Refuse workers that lack this package, or have another version of it."""
@@ -140,7 +155,7 @@ def cluster_for(settings: Any) -> Iterator[Cluster | None]:
         elif isinstance(given, str):
             client = stack.enter_context(_connected(given))
         elif given is None:
-            client = _client_in_use() or stack.enter_context(_own_cluster(resolve_threads(settings.n_threads)))
+            client = _client_in_use() or stack.enter_context(own_cluster(resolve_threads(settings.n_threads)))
         else:
             raise ValueError(f"scheduler={given!r}: pass a distributed.Client, the address of a scheduler, or None")
         if client.asynchronous:
@@ -184,22 +199,24 @@ async def _ask(address: str) -> None:
 
 
 @contextmanager
-def _own_cluster(n_workers: int) -> Iterator[Client]:
+def own_cluster(n_workers: int) -> Iterator[Client]:
     """Start processes on this machine, which nobody else can reach, and end them in any case."""
+    import dask
     from distributed import Client, LocalCluster
 
     guard = "a script that starts processes needs its calls under `if __name__ == '__main__':`"
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError(guard)
-    try:
-        cluster = LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any port
-            preload=["tnesi.engine.worker_setup", "tnesi.engine.worker_memory"],
-        )
-    except RuntimeError as error:
-        raise ClusterError(f"the workers on this machine did not start ({error}); {guard}") from error
-    with cluster, Client(cluster, set_as_default=False) as client:
-        yield client
+    with dask.config.set(_SELDOM):
+        try:
+            cluster = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # any port
+                preload=["tnesi.engine.worker_setup", "tnesi.engine.worker_memory"],
+            )
+        except RuntimeError as error:
+            raise ClusterError(f"the workers on this machine did not start ({error}); {guard}") from error
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield client

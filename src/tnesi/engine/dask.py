@@ -1,8 +1,9 @@
 """The engine of many machines: blocks of rows on the workers of a Dask cluster.
 
 A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker,
-then in a tree; only the total comes to the client. Sums are exact (see :class:`tnesi.layers.fields.Units`), so the
-result has the same bits as that of :class:`tnesi.engine.local.LocalEngine`.
+then in a tree; only the total comes to the client. Where all workers are on the client's machine, neither is sent:
+they share memory (see :mod:`tnesi.engine.shared_array`). Sums are exact (see :class:`tnesi.layers.fields.Units`), so
+the result has the same bits as that of :class:`tnesi.engine.local.LocalEngine`.
 
 Workers may come and go. The fields K^(n) of a block are all that a pass needs to know of the one before, and the client
 hears of them each time: when a worker dies its blocks are loaded elsewhere, get them back and run the pass again.
@@ -29,6 +30,7 @@ from tnesi.engine.blocks import Blocks, LostError, in_memory, results, scattered
 from tnesi.engine.cluster import ClusterError
 from tnesi.engine.local import sample_step
 from tnesi.engine.part import Search, Summary
+from tnesi.engine.shared_array import OutOfReachError, opened
 from tnesi.engine.survey import Survey
 from tnesi.engine.tasks import Found, Parameters, Taught, Told
 from tnesi.layers.activities import Activities
@@ -60,6 +62,8 @@ class Pass:
         Of each block, as far as it has been made.
     ids : (N, C') array or None
         The fields of this pass, as far as they are known.
+    sent : Parameters or None
+        What the workers have got, which shared arrays have to outlive.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Pass:
     found: dict[int, Future] = field(default_factory=dict)
     told: dict[int, Summary] = field(default_factory=dict)
     ids: Array | None = None
+    sent: Parameters | None = None
 
 
 class DaskEngine:
@@ -86,6 +91,7 @@ class DaskEngine:
         self._ids: Array | None = None
         self._constant = np.empty(self.n_rows)
         self._last: Pass | None = None
+        self._may_share = True
         self._activities: Activities | None = None
         self._futures: WeakSet[Future] = WeakSet()  # an error that is being handled may keep them alive
         self._name, self._iteration, self._n_tasks = uuid4().hex[:8], 0, 0
@@ -176,10 +182,8 @@ class DaskEngine:
         if taught:
             if self._statistics is None:
                 self._statistics = Statistics.zeros(len(fields), self.n_features, self._units())
-            self._statistics.sums[:], self._statistics.mass[:] = taught[0].sums, taught[0].mass
-            for part in taught[1:]:
-                self._statistics.sums += part.sums
-                self._statistics.mass += part.mass
+            _add_up([opened(part.sums) for part in taught], self._statistics.sums)
+            _add_up([part.mass for part in taught], self._statistics.mass)
         told = [this.told[number] for number in range(len(self._blocks))]
         self._ids, self._state = this.ids, this.found
         return Summary(np.concatenate([one.energy for one in told]), sum(one.changed for one in told))
@@ -189,9 +193,10 @@ class DaskEngine:
         for attempt in range(_TRIES):
             try:
                 return action()
-            except LostError as lost:
+            except (LostError, OutOfReachError) as lost:
                 reason = lost
                 logger.info("a worker was lost (%s): its blocks go elsewhere", lost)
+                self._may_share &= isinstance(lost, LostError)
                 time.sleep(0.05 * attempt)
                 self._forget_lost()
         raise ClusterError(
@@ -221,10 +226,12 @@ class DaskEngine:
         blocks = self._blocks
         for number in blocks.ready():
             self._state.pop(number, None)
+        share = self._may_share and blocks.cluster.shares_memory(blocks.workers)
         missing = [number for number in range(len(blocks)) if number not in this.found]
         if missing:
             homes = sorted({blocks.homes[number] for number in missing})
-            parameters = self._scatter("parameters", this.parameters, homes[:_FIRST])
+            this.sent = this.parameters.shared() if share else this.parameters
+            parameters = self._scatter("parameters", this.sent, homes[:_FIRST])
             for number in missing:
                 home = blocks.homes[number]
                 given = [blocks.rows[number], *self._before(this, number)]
@@ -236,12 +243,13 @@ class DaskEngine:
             for number, future in this.found.items()
             if number not in this.told
         }
-        parts = self._sum(this) if this.learns else []
+        parts = self._sum(this, share) if this.learns else []
         taught = []
         for future, result in results(blocks.cluster, [*telling, *parts]):
             if future in telling:
                 self._hear(this, telling[future], result)
             else:
+                opened(result.sums)  # while the worker still has it
                 taught.append(result)
         return taught
 
@@ -265,12 +273,12 @@ class DaskEngine:
             [self._state[number]] = self._scatter("restored", known, [self._blocks.homes[number]])
         return [self._state[number]]
 
-    def _sum(self, this: Pass) -> list[Future]:
+    def _sum(self, this: Pass, share: bool) -> list[Future]:
         """Add up what all blocks teach: those of a slot in one task, then those of a worker, then in a tree.
 
         The client adds up the last few, which come to it one after the other while workers are still at work.
         """
-        blocks, n_fields, of_workers = self._blocks, len(this.parameters.log_w), []
+        blocks, n_fields, of_workers = self._blocks, len(this.parameters.log_w_sum), []
         for home, groups in blocks.groups():
             taught = [
                 self._submit(
@@ -281,16 +289,19 @@ class DaskEngine:
                     self.norm,
                     self._units(),
                     n_fields,
+                    share=share,
                     home=home,
                 )
                 for group in groups
             ]
-            of_workers += self._tree(taught, 1)
-        return self._tree(of_workers, _LAST)
+            of_workers += self._tree(taught, 1, share)
+        return self._tree(of_workers, _LAST, share)
 
-    def _tree(self, taught: list[Future], most: int) -> list[Future]:
+    def _tree(self, taught: list[Future], most: int, share: bool) -> list[Future]:
         while len(taught) > most:
-            pairs = [self._submit("add", tasks.add, *taught[i : i + 2]) for i in range(0, len(taught) - 1, 2)]
+            pairs = [
+                self._submit("add", tasks.add, *taught[i : i + 2], share=share) for i in range(0, len(taught) - 1, 2)
+            ]
             taught = pairs + taught[len(taught) - len(taught) % 2 :]
         return taught
 
@@ -328,6 +339,16 @@ class DaskEngine:
         except CancelledError as error:
             raise LostError(str(error)) from error
         return self._noted(future)
+
+
+def _add_up(parts: list[Array], out: Array) -> None:
+    """Add up arrays in as few turns through memory as can be."""
+    if len(parts) == 1:
+        out[...] = parts[0]
+        return
+    np.add(parts[0], parts[1], out=out)
+    for part in parts[2:]:
+        out += part
 
 
 def _refuse(prior: Prior | None) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.engine.part import Part, Search
+from tnesi.engine.shared_array import SharedArray, opened, zeros
 from tnesi.engine.store import ArrayStore, FileStore, Store
 from tnesi.engine.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
@@ -23,6 +24,8 @@ from tnesi.layers.fields import Fields, Statistics, Units
 
 Array = npt.NDArray[Any]
 
+_LARGE = 2**22
+"""Bytes from which on NumPy asks for large pages."""
 _NONE = np.iinfo(np.uint16).max
 
 
@@ -46,7 +49,7 @@ class Parcel:
 
 
 def _n_bytes(value: Any) -> int:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | SharedArray):
         return int(value.nbytes)
     if is_dataclass(value):
         value = vars(value)
@@ -54,9 +57,9 @@ def _n_bytes(value: Any) -> int:
 
 
 def _aligned(value: Any) -> Any:
-    """Arrays arrive anywhere within a message."""
+    """Arrays arrive anywhere within a message, in small pages; rows that are read in any order need large ones."""
     if isinstance(value, np.ndarray):
-        return np.require(value, requirements=["A"])
+        return value.copy() if value.nbytes >= _LARGE else np.require(value, requirements=["A"])
     if is_dataclass(value):
         for name, inner in vars(value).items():
             object.__setattr__(value, name, _aligned(inner))
@@ -80,14 +83,22 @@ class Block(Parcel):
 class Parameters(Parcel):
     """What a pass over the rows needs of the fields: how to search, and log W; W itself stays at home."""
 
-    log_w: Array
+    log_w: Array | SharedArray
     log_w_sum: Array
     norm: float
     search: Search
 
+    def shared(self) -> Parameters:
+        """Return the same for processes of this machine."""
+        own = opened(self.log_w)
+        log_w = zeros(own.shape, own.dtype, share=True)
+        opened(log_w)[...] = own
+        return replace(self, log_w=log_w)
+
     @property
     def fields(self) -> Fields:
-        return Fields(np.empty((len(self.log_w), 0), np.float32), self.log_w, self.log_w_sum, np.empty(0, np.float32))
+        log_w = opened(self.log_w)
+        return Fields(np.empty((len(log_w), 0), np.float32), log_w, self.log_w_sum, np.empty(0, np.float32))
 
 
 @dataclass(frozen=True)
@@ -199,7 +210,7 @@ def recall(parameters: Parameters, block: Block, before: Found) -> Found:
 
 def _found(part: Part, parameters: Parameters, energy: Array, changed: int) -> Found:
     own = part.activities
-    return Found(narrow(own.ids, len(parameters.log_w)), part.constant, own.s, own.log_sum, energy, changed)
+    return Found(narrow(own.ids, len(parameters.log_w_sum)), part.constant, own.s, own.log_sum, energy, changed)
 
 
 def tell(found: Found, *, constant: bool) -> Told:
@@ -213,21 +224,26 @@ class Taught(Parcel):
     """Statistics on their way to the client."""
 
     unaligned = ("sums", "mass")
-    sums: Array
+    sums: Array | SharedArray
     mass: Array
 
 
-def learn(blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int) -> Taught:
+def learn(
+    blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int, *, share: bool
+) -> Taught:
     """Return what some blocks teach the fields."""
-    total = Statistics.zeros(n_fields, blocks[0].store.n_features, units)
+    sums = zeros((n_fields, blocks[0].store.n_features), np.float64, share=share)
+    total = Statistics(opened(sums), np.zeros(n_fields), units)
     for block, own in zip(blocks, found, strict=True):
         part = block.part()
         part.normalise(norm)
         part.activities, part.constant = own.activities(), own.constant
         part.learn(total)
-    return Taught(total.sums, total.mass)
+    return Taught(sums, total.mass)
 
 
-def add(one: Taught, other: Taught) -> Taught:
+def add(one: Taught, other: Taught, *, share: bool) -> Taught:
     """Add up, which is exact: all are multiples of the same units."""
-    return Taught(one.sums + other.sums, one.mass + other.mass)
+    sums = zeros(one.sums.shape, np.float64, share=share)
+    np.add(opened(one.sums), opened(other.sums), out=opened(sums))
+    return Taught(sums, one.mass + other.mass)

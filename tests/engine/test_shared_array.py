@@ -1,0 +1,131 @@
+"""Arrays that processes of one machine share."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from tnesi import PoissonMixture
+from tnesi.engine import shared_array, tasks
+from tnesi.engine.cluster import Cluster
+from tnesi.engine.shared_array import OutOfReachError, SharedArray, can_share, opened, reaches, zeros
+
+pytestmark = pytest.mark.skipif(not can_share(), reason="this system has no memfd")
+
+READ = """
+import pickle, sys
+print(pickle.load(sys.stdin.buffer).array.tolist())
+"""
+
+
+def read_elsewhere(array: SharedArray) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-c", READ], input=pickle.dumps(array), capture_output=True, check=False)
+
+
+def test_another_process_sees_what_is_written() -> None:
+    array = SharedArray((2, 3), np.float32)
+    assert not array.array.any()
+    array.array[:] = [[1, 2, 3], [4, 5, 6]]
+    assert len(pickle.dumps(array)) < 500
+    assert read_elsewhere(array).stdout.decode().strip() == "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"
+
+
+def test_a_reader_keeps_what_the_owner_lets_go() -> None:
+    array = SharedArray((4,), np.int64)
+    array.array[:] = 7
+    sent = pickle.loads(pickle.dumps(array))
+    assert sent.array.tolist() == [7] * 4
+    assert not sent.array.flags.writeable
+    del array
+    assert sent.array.tolist() == [7] * 4
+
+
+def test_what_is_gone_or_somebody_elses_is_refused() -> None:
+    array = SharedArray((4,), np.int64)
+    address = pickle.dumps(array)
+    before = set(Path("/proc/self/fd").iterdir())
+    del array
+    assert len(set(Path("/proc/self/fd").iterdir())) < len(before)
+    with pytest.raises(OutOfReachError, match="shares no array here"):
+        _ = pickle.loads(address).array
+    other = SharedArray((4,), np.int64)  # takes the place of the first one
+    wrong = pickle.loads(address)
+    wrong._descriptor = other._descriptor
+    assert not reaches(wrong)
+    with pytest.raises(OutOfReachError, match="another array"):
+        _ = wrong.array
+
+
+def test_empty() -> None:
+    assert read_elsewhere(SharedArray((0, 5), np.float32)).stdout.decode().strip() == "[]"
+
+
+def test_without_room_nothing_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(shared_array.os, "posix_fallocate", no_room)
+    array = zeros((3, 2), np.float64, share=True)
+    assert isinstance(array, np.ndarray)
+    assert opened(array) is array
+
+
+@pytest.fixture
+def local(counts: Any) -> PoissonMixture:
+    return mixture().fit(counts)
+
+
+def mixture(**parameters: Any) -> PoissonMixture:
+    return PoissonMixture(40, norm=90, max_iter=4, tol=0, random_state=0, **parameters)
+
+
+def noted_messages(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether what came to the client was shared."""
+    seen: list[bool] = []
+    restore = tasks.Taught.__setstate__
+
+    def note(self: tasks.Taught, state: dict[str, Any]) -> None:
+        restore(self, state)
+        seen.append(isinstance(self.sums, SharedArray))
+
+    monkeypatch.setattr(tasks.Taught, "__setstate__", note)
+    return seen
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_the_same_bits_shared_or_sent(
+    counts: Any, processes: Client, local: PoissonMixture, monkeypatch: pytest.MonkeyPatch, share: bool
+) -> None:
+    assert Cluster(processes).shares_memory(processes.scheduler_info()["workers"])
+    if not share:
+        monkeypatch.setattr(Cluster, "shares_memory", lambda *_: False)
+    seen = noted_messages(monkeypatch)
+    learned = mixture(engine="dask", scheduler=processes).fit(counts)
+    assert set(seen) == {share}
+    np.testing.assert_array_equal(learned.weights_, local.weights_)
+
+
+def test_a_worker_that_cannot_open_it(
+    counts: Any, processes: Client, local: PoissonMixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then arrays are sent from there on."""
+
+    def forget_owner(self: SharedArray) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_array"} | {"_owner": 2**22 + 1}
+
+    sent = Cluster.shares_memory
+    monkeypatch.setattr(Cluster, "shares_memory", lambda *_: True)
+    monkeypatch.setattr(SharedArray, "__getstate__", forget_owner)
+    seen = noted_messages(monkeypatch)
+    learned = mixture(engine="dask", scheduler=processes).fit(counts)
+    assert set(seen) == {False}
+    np.testing.assert_array_equal(learned.weights_, local.weights_)
+    monkeypatch.setattr(Cluster, "shares_memory", sent)
+    assert not Cluster(processes).shares_memory(processes.scheduler_info()["workers"])
