@@ -1,6 +1,5 @@
-// One instruction set's table of innermost loops; see lanes.h.
-// TNESI_LANES names the table, TNESI_WIDTH is the vector width in floats.
-// Everything but the table is in an unnamed namespace: no symbol of one build can replace another's.
+// One instruction set's table of innermost loops (see lanes.h): TNESI_LANES names it, TNESI_WIDTH is its width in
+// floats. Everything but the table is in an unnamed namespace: no symbol of one build can replace another's.
 #include "lanes.h"
 
 #include <cstring>
@@ -18,8 +17,9 @@ typedef std::int32_t VI __attribute__((vector_size(TNESI_WIDTH * 4)));
 typedef float V8 __attribute__((vector_size(32)));
 typedef float V4 __attribute__((vector_size(16)));
 
-inline V load(const float* p) {
-    V v;
+template <typename Vector = V>
+inline Vector load(const float* p) {
+    Vector v;
     std::memcpy(&v, p, sizeof v);
     return v;
 }
@@ -201,11 +201,8 @@ inline void tile_dots_of(const float* values, const std::int32_t* places, std::s
     Vector sum[N] = {};
     for (std::size_t j = 0; j < n; ++j) {
         const float* row = tile + static_cast<std::size_t>(places[j]) * width;
-        for (std::size_t v = 0; v < N; ++v) {
-            Vector weights;
-            std::memcpy(&weights, row + v * sizeof(Vector) / sizeof(float), sizeof weights);
-            sum[v] += weights * values[j];
-        }
+        for (std::size_t v = 0; v < N; ++v)
+            sum[v] += load<Vector>(row + v * sizeof(Vector) / sizeof(float)) * values[j];
     }
     std::memcpy(out, sum, sizeof sum);
 }
@@ -217,11 +214,9 @@ void tile_dots(const float* values, const std::int32_t* places, std::size_t n, c
     for (; at + 64 <= width; at += 64) tile_dots_of<V, 64 / kWidth>(values, places, n, tile + at, width, out + at);
 #endif
     for (; at + 32 <= width; at += 32) tile_dots_of<V, 32 / kWidth>(values, places, n, tile + at, width, out + at);
-    switch ((width - at) / kTilePart) {
-        case 3: return tile_dots_of<V8, 3>(values, places, n, tile + at, width, out + at);
-        case 2: return tile_dots_of<V, 16 / kWidth>(values, places, n, tile + at, width, out + at);
-        case 1: return tile_dots_of<V8, 1>(values, places, n, tile + at, width, out + at);
-    }
+    if (width - at == 24) return tile_dots_of<V8, 3>(values, places, n, tile + at, width, out + at);
+    if (width - at == 16) return tile_dots_of<V, 16 / kWidth>(values, places, n, tile + at, width, out + at);
+    if (width - at == 8) return tile_dots_of<V8, 1>(values, places, n, tile + at, width, out + at);
 }
 
 double log_all(const float* in, std::size_t n, float* out) {

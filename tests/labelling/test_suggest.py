@@ -16,7 +16,7 @@ from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.labelling.labeller import Labeller
 from tnesi.labelling.naming import confidence
-from tnesi.labelling.suggest import Known, Suggestion, suggest
+from tnesi.labelling.suggest import Known, Suggestion, explore, settle, suggest
 
 Planted = Callable[..., Any]
 
@@ -103,6 +103,35 @@ def test_where_classes_compete(planted: Planted) -> None:
         assert cluster[one.row] == 3
         assert one.classes == ("d", "c")
         assert one.reason.startswith("between d and c: about ")
+
+
+def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
+    """First where rows are taken for a class with few labels: another one is more likely to hide there."""
+    s, truth = planted([200] * 5)
+    label = np.full(truth.size, -1, np.int32)
+    label[[0, 1, 2, 3, 4, 5, 200, 400]] = [0] * 6 + [1, 2]
+    t = np.eye(3)[np.where(truth == 3, 0, np.where(truth == 4, 1, truth % 3))]
+    known = Known(label, np.arange(3), t, np.ones(3), np.arange(3))
+    found = explore(labeller_of(s), known, 5, n_parts=5)
+    assert truth[rows_of(found)].tolist()[:2] == [4, 3]
+    assert all("no label has reached" in one.reason for one in found)
+    assert {truth[row] for row in rows_of(found)} == {3, 4}
+    assert not explore(labeller_of(s), known, 0, n_parts=5)
+
+
+def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
+    """Of parts with as many undecided rows, those with fewer labels come first."""
+    s, truth = planted([200] * 4)
+    label = np.full(truth.size, -1, np.int32)
+    label[200:210] = 1
+    label[[0, 600]] = 0
+    t = np.array([[0.9, 0.1], [0.6, 0.4], [0.4, 0.6], [1, 0]])[truth]
+    known = Known(label, np.array(["a", "b"]), t, np.ones(2), np.array(["b", "a"]))
+    found = settle(labeller_of(s), known, 3, n_parts=4)
+    assert truth[rows_of(found)].tolist() == [2, 1, 0]
+    assert found[0].classes == ("b", "a")
+    assert found[0].reason.startswith("between b and a: about 8")
+    assert settle(labeller_of(s), Known.nothing(truth.size), 3, n_parts=4) == []
 
 
 def test_doubtful_names(planted: Planted) -> None:

@@ -237,6 +237,16 @@ def test_twenty_clients_at_once_lose_nothing(page: Any) -> None:
     assert page.learned()["answers"]["learned"] == 200
 
 
+def test_a_damaged_history_of_learning_is_left_out(sessions: Any, page: Any) -> None:
+    before = label_some(page, 15)
+    for number, text in enumerate(("", "{", "[1]", '{"answer": 3}', "nonsense")):
+        page.session.store.keep_point(number, text)
+    page.session.close()
+    after = sessions().state("a")
+    assert after["classes"] == before["classes"]
+    assert [point for point in before["history"] if point["answer"] > 4] == after["history"]
+
+
 def test_a_restart_goes_on(sessions: Any, page: Any) -> None:
     before = label_some(page, 15)
     page.session.close()

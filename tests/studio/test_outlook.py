@@ -82,6 +82,20 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
     assert not set(first) & set(again)
 
 
+def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:
+    labeller, labels = layer.classifier._known_labeller(), by_queue(layer, kinds.y, 12)
+    asked = plan(labeller, learn(layer, view_of(labels)).known(), ())
+    rows = [one.row for one in asked]
+    assert len(set(rows)) == len(rows)
+    assert not set(rows) & set(labels)
+    finding = ["no label has reached" in one.reason for one in asked]
+    assert finding[:6] == [True, False, False, True, True, True]  # there are 12 labels: 2, 3, 4, 0, 1, 2 of five
+    many = by_queue(layer, kinds.y, 45)
+    assert not any(
+        "no label has reached" in one.reason for one in plan(labeller, learn(layer, view_of(many)).known(), ())
+    )
+
+
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
     learned = learn(layer, view_of(dict.fromkeys(range(30), "a")))
     assert learned.model is None
@@ -135,7 +149,10 @@ def question(row: int) -> Any:
 
 
 def test_parts() -> None:
-    assert [n_parts(n, 5) for n in (0, 100)] == [5, 5]
+    assert n_parts(2) == (2, 2, 2)
+    assert n_parts(5) == (5, 5, 5)
+    assert n_parts(150) == (10, 10, 10)
+    assert n_parts(100_000) == (10, 50, 300)
 
 
 def test_more_labels_mean_a_narrower_interval() -> None:

@@ -101,38 +101,94 @@ def suggest(
     The rows are divided into `n_parts`, by default as many as there are labels and questions. Rows in `exclude` are not
     asked for, others that are like them may be.
     """
-    free = known.label < 0
-    weight = np.ones(free.size) if labeller.weight is None else labeller.weight.astype(np.float64)
     if n_parts is None:
-        n_parts = max(2, min(int((~free).sum()) + n, free.size, MOST_PARTS))
-    free[list(exclude)] = False
+        n_parts = max(2, min(int((known.label >= 0).sum()) + n, known.label.size, MOST_PARTS))
+    weight = _weight(labeller)
     place = labeller.clusters(n_parts).place
     questions = [*_of_parts(place, n_parts, known, weight), *_of_names(known, weight)]
-    questions = sorted((one for one in questions if one.worth > 0), key=lambda one: -one.worth)[:n]
-    if not questions:
+    return _rows_for(questions, labeller, known, n, exclude)
+
+
+def explore(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
+    """Return up to `n` typical rows of parts without a label, to find classes that have not been met.
+
+    The rows of a part are worth the less, the more labels the class has that they are taken for.
+    """
+    weight = _weight(labeller)
+    place, n_labels = (
+        labeller.clusters(n_parts).place,
+        np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:],
+    )
+    worth = weight / (1 + n_labels[known.posterior.argmax(axis=1)]) if known.classes.size else weight
+    reached = np.bincount(place[known.label >= 0], minlength=n_parts) > 0
+    questions = [
+        _unreached(place == part, weight)._replace(worth=float(worth[place == part].sum()))
+        for part in np.flatnonzero(~reached)
+    ]
+    return _rows_for(questions, labeller, known, n, exclude)
+
+
+def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
+    """Return up to `n` typical rows of the parts in which most rows are undecided.
+
+    Labels that a part has got already count against it. Parts have to be small: a label decides little more than the
+    rows around it.
+    """
+    if known.classes.size < 2:
+        return []  # nothing competes yet
+    weight = _weight(labeller)
+    place = labeller.clusters(n_parts).place
+    n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
+    questions = [*_of_names(known, weight)]
+    for part in range(n_parts):
+        inside = place == part
+        question = _undecided(inside, known, weight)
+        worth = question.worth / float(np.sqrt(1 + n_labels[part]))
+        questions.append(question._replace(worth=worth, about=inside.astype(np.float64)))
+    return _rows_for(questions, labeller, known, n, exclude)
+
+
+def _weight(labeller: Labeller) -> Array:
+    n_rows = labeller.activities.shape[0]
+    return np.ones(n_rows) if labeller.weight is None else labeller.weight.astype(np.float64)
+
+
+def _rows_for(
+    questions: Sequence[_Question], labeller: Labeller, known: Known, n: int, exclude: Sequence[int]
+) -> list[Suggestion]:
+    """Return a row for each of the best `n` questions."""
+    best = sorted((one for one in questions if one.worth > 0), key=lambda one: -one.worth)[:n]
+    if not best:
         return []
+    free = known.label < 0
+    free[list(exclude)] = False
     near = _nearness(labeller.activities)
-    typical = _typical(near, weight, np.stack([one.about for one in questions], axis=1))
-    return list(_choose(questions, typical, near, free, n))
+    typical = _typical(near, _weight(labeller), np.stack([one.about for one in best], axis=1))
+    return list(_choose(best, typical, near, free, n))
 
 
 def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterator[_Question]:
-    total = weight.sum()
     reached = np.bincount(place[known.label >= 0], minlength=n_parts) > 0
     for part in range(n_parts):
         inside = place == part
-        size = float(weight[inside].sum())
         if not reached[part]:
-            reason = f"stands for about {_rows(size)} ({100 * size / total:.1f} %) that no label has reached"
-            yield _Question(size, inside.astype(np.float64), reason, ())
-            continue
-        if known.classes.size < 2:
-            continue  # nothing competes yet
-        doubt = np.where(inside, known.doubt, 0.0)
-        worth = float(weight @ doubt)
-        rivals = known.classes[np.argsort(-((weight * doubt) @ known.posterior), kind="stable")[:2]].tolist()
-        reason = f"between {rivals[0]} and {rivals[1]}: about {_rows(worth)} nearby are undecided"
-        yield _Question(worth, doubt, reason, tuple(rivals))
+            yield _unreached(inside, weight)
+        elif known.classes.size >= 2:  # else nothing competes yet
+            yield _undecided(inside, known, weight)
+
+
+def _unreached(inside: Array, weight: Array) -> _Question:
+    size = float(weight[inside].sum())
+    reason = f"stands for about {_rows(size)} ({100 * size / weight.sum():.1f} %) that no label has reached"
+    return _Question(size, inside.astype(np.float64), reason, ())
+
+
+def _undecided(inside: Array, known: Known, weight: Array) -> _Question:
+    doubt = np.where(inside, known.doubt, 0.0)
+    worth = float(weight @ doubt)
+    rivals = known.classes[np.argsort(-((weight * doubt) @ known.posterior), kind="stable")[:2]].tolist()
+    reason = f"between {rivals[0]} and {rivals[1]}: about {_rows(worth)} nearby are undecided"
+    return _Question(worth, doubt, reason, tuple(rivals))
 
 
 def _of_names(known: Known, weight: Array) -> Iterator[_Question]:

@@ -137,8 +137,8 @@ class Learner:
             done = wanted
             if not self._wanted.is_set():
                 session.publish_conflicts(learned)
-            n_rows, n_labels, n_classes = learned.label.size, int((learned.label >= 0).sum()), len(learned.names)
-            for n in (n_classes + 1, n_classes + 2, n_parts(n_labels + AHEAD, n_rows)):
+            n_rows, n_classes = learned.label.size, len(learned.names)
+            for n in (n_classes + 1, n_classes + 2, *n_parts(n_rows)):
                 if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
                     labeller.clusters(n)
 

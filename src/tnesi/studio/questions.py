@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,49 +13,75 @@ import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labelling.labeller import Labeller
-from tnesi.labelling.suggest import MOST_PARTS, Known, Suggestion, suggest
+from tnesi.labelling.suggest import Known, Suggestion, explore, settle, suggest
 from tnesi.studio.first_layer import N_CLUSTERS
 
 Array = npt.NDArray[Any]
 
 AHEAD = 10
 """Questions that are prepared."""
+_SOME, _MANY = 50, 300
+"""Parts of the data in which classes are looked for, and in which it is seen what they compete for."""
+_EXPLORED, _OF_FIVE = 40, 3
+"""Until there are so many labels, so many of five questions look for classes that have not been met."""
 _HELD = 300.0
 """Seconds for which nobody else gets a question that is open."""
 _MOST_CLIENTS = 1000
 ANY_ROW = "a row at random: there is no better question just now"
 
 
-def n_parts(n_labels: int, n_rows: int) -> int:
-    """Return into how many parts the data are divided to find questions: few at first, then as many as are found soon.
+def n_parts(n_rows: int) -> tuple[int, int, int]:
+    """Return into how many parts the data are divided to find questions.
+
+    Classes are looked for in few parts first, then in more; what they compete for is seen in many small ones. These
+    have 20 rows at least, if there are as many as that.
 
     Examples
     --------
-    >>> [n_parts(n, 60_000) for n in (0, 9, 10, 500)]
-    [10, 10, 100, 100]
+    >>> n_parts(60_000), n_parts(1000)
+    ((10, 50, 300), (10, 50, 50))
     """
-    return max(2, min(N_CLUSTERS if n_labels < N_CLUSTERS else MOST_PARTS, n_rows))
+    most = max(2, min(n_rows, max(N_CLUSTERS, n_rows // 20)))
+    return min(N_CLUSTERS, most), min(_SOME, most), min(_MANY, most)
 
 
 def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
     """Return the next questions, the most useful first.
 
     Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
-    them. What the first labels say of borders and names is not worth asking about yet.
+    them. What the first labels say of borders and names is not worth asking about yet. Then three of five questions
+    look for more classes and two for what decides between known ones; from 40 labels on only the latter.
     """
-    given = np.flatnonzero(known.label >= 0)
-    exclude, n_rows = sorted(skips), known.label.size
+    given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
+    exclude = sorted(skips)
+    few, some, many = n_parts(n_rows)
     with single_threaded_blas():
-        found = suggest(labeller, known, n, n_parts=n_parts(given.size, n_rows), exclude=exclude)
-        coarse = n_parts(0, n_rows)
-        place = labeller.clusters(coarse).place
-        if np.unique(place[given]).size == coarse:
-            return found
-        typical = suggest(labeller, Known.nothing(n_rows), coarse, n_parts=coarse, exclude=exclude)
-    reached = set(place[given].tolist())
-    first = [one for one in typical if int(place[one.row]) not in reached]
+        place = labeller.clusters(few).place
+        reached = set(place[given].tolist())
+        first: list[Suggestion] = []
+        if len(reached) < few:
+            typical = suggest(labeller, Known.nothing(n_rows), few, n_parts=few, exclude=exclude)
+            first = [one for one in typical if int(place[one.row]) not in reached]
+        if given.size < N_CLUSTERS:
+            rest = suggest(labeller, known, n, n_parts=few, exclude=exclude)
+        else:
+            decisive = settle(labeller, known, n, n_parts=many, exclude=exclude)
+            explored = given.size >= _EXPLORED and decisive
+            finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
+            rest = list(_mixed(finding, decisive, given.size))
     rows = {one.row for one in first}
-    return [*first, *(one for one in found if one.row not in rows)]
+    return [*first, *(one for one in rest if one.row not in rows)]
+
+
+def _mixed(finding: Sequence[Suggestion], decisive: Sequence[Suggestion], n_labels: int) -> Iterator[Suggestion]:
+    """Take three of the first and two of the others in turn, by the number of labels that there will be then."""
+    rows = {one.row for one in finding}
+    kinds = [iter(finding), (one for one in decisive if one.row not in rows)]
+    for at in range(n_labels, n_labels + len(finding) + len(decisive)):
+        turn = int(at % 5 >= _OF_FIVE)
+        question = next(kinds[turn], None) or next(kinds[1 - turn], None)
+        if question is not None:
+            yield question
 
 
 @dataclass

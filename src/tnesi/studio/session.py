@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -54,7 +55,7 @@ class Session:
         self._progress: tuple[str, float | None] = ("", None)
         self._steps: list[Step] = []
         self._clashes: list[tuple[str, str, Conflict]] = []
-        self._points: list[Json] = [json.loads(text) for text in store.kept_points(MOST_POINTS)]
+        self._points: list[Json] = list(_readable(store.kept_points(MOST_POINTS)))
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._common: tuple[Json, str] = ({}, "")
@@ -276,3 +277,12 @@ class Session:
         if self.shown.kind == "words":
             entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
         return entry
+
+
+def _readable(texts: Sequence[str]) -> Iterator[Json]:
+    """Yield points of the history of learning, which is only looked at: a damaged one is left out."""
+    for text in texts:
+        with suppress(ValueError, TypeError):
+            point = json.loads(text)
+            if isinstance(point, dict) and point.keys() >= {"answer", "labels", "decided", "error_estimate"}:
+                yield point
