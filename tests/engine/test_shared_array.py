@@ -53,13 +53,13 @@ def test_what_is_gone_or_somebody_elses_is_refused() -> None:
     before = set(Path("/proc/self/fd").iterdir())
     del array
     assert len(set(Path("/proc/self/fd").iterdir())) < len(before)
-    with pytest.raises(OutOfReachError, match="shares no array here"):
+    with pytest.raises(OutOfReachError, match="shares no such array here"):
         _ = pickle.loads(address).array
     other = SharedArray((4,), np.int64)  # takes the place of the first one
     wrong = pickle.loads(address)
     wrong._descriptor = other._descriptor
     assert not reaches(wrong)
-    with pytest.raises(OutOfReachError, match="another array"):
+    with pytest.raises(OutOfReachError, match="it is another one"):
         _ = wrong.array
 
 
@@ -75,6 +75,17 @@ def test_without_room_nothing_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
     array = zeros((3, 2), np.float64, share=True)
     assert isinstance(array, np.ndarray)
     assert opened(array) is array
+
+
+def test_a_system_that_does_not_let_us(processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise PermissionError("Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared_array.os, "memfd_create", refuse)
+        cluster, workers = Cluster(processes), processes.scheduler_info()["workers"]
+        assert not cluster.shares_memory(workers)
+    assert cluster.shares_memory(workers)  # it was not the workers' fault
 
 
 @pytest.fixture

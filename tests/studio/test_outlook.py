@@ -105,6 +105,15 @@ def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
     assert all(question.classes == () for question in asked)
 
 
+@pytest.mark.parametrize("n_rows", [30, 100, 190])
+def test_few_rows_with_one_class_so_far(n_rows: int) -> None:
+    """Questions do not run out when every part has a label."""
+    data = open_data(np.random.default_rng(0).poisson(5.0, (n_rows, 12)), labels=["a"] * n_rows)
+    layer = first_layer.learn(data, Settings(fields=12), lambda *_: False)
+    labels = by_queue(layer, data.y, 20)
+    assert plan(layer.classifier._known_labeller(), learn(layer, view_of(labels)).known(), ())
+
+
 def test_everything_labelled(kinds: Data, layer: FirstLayer) -> None:
     learned = learn(layer, view_of({row: str(name) for row, name in enumerate(kinds.y)}))
     assert learned.estimate is not None

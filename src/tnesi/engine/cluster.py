@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.engine.shared_array import SharedArray, can_share, reaches
+from tnesi.engine.shared_array import SharedArray, reaches
 from tnesi.engine.threads import resolve_threads
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Cluster:
         self.client = client
         self._blocks: Blocks | None = None
         self._engine: DaskEngine | None = None
-        self._sharing: dict[str, Any] = {}
+        self._sharing: dict[str, bool] = {}
         self._check_workers()
 
     def engine(self, store: Store, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
@@ -100,10 +100,14 @@ class Cluster:
     def shares_memory(self, workers: Iterable[str]) -> bool:
         """Tell whether all these workers are on this machine and can open what this process shares."""
         addresses = set(workers)
-        if can_share() and (new := addresses - self._sharing.keys()):
-            sample = SharedArray((1,), np.uint8)
-            self._sharing |= self.client.run(reaches, sample, workers=list(new), on_error="return")
-        return all(self._sharing.get(address) is True for address in addresses)
+        if new := addresses - self._sharing.keys():
+            try:
+                sample = SharedArray((1,), np.uint8)
+            except (OSError, AttributeError):  # the system does not let us, or cannot
+                return False
+            found = self.client.run(reaches, sample, workers=list(new), on_error="return")
+            self._sharing |= {address: answer for address, answer in found.items() if isinstance(answer, bool)}
+        return all(self._sharing.get(address, False) for address in addresses)
 
     def _check_workers(self) -> None:
         """Refuse workers that lack this package, or have another version of it."""

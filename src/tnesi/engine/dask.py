@@ -42,6 +42,8 @@ T = TypeVar("T")
 _TRIES = 12
 """Times that a pass is gone on with after something was lost."""
 
+_DISTRUST = 3
+"""Passes in which something shared was out of reach, after which nothing is shared any more."""
 _FIRST = 4
 """Workers that get the parameters from the client; the others get them from these."""
 _LAST = 2
@@ -64,6 +66,8 @@ class Pass:
         The fields of this pass, as far as they are known.
     sent : Parameters or None
         What the workers have got, which shared arrays have to outlive.
+    shares : bool
+        Whether memory may be shared: not after somebody could not open what was.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Pass:
     told: dict[int, Summary] = field(default_factory=dict)
     ids: Array | None = None
     sent: Parameters | None = None
+    shares: bool = True
 
 
 class DaskEngine:
@@ -91,7 +96,7 @@ class DaskEngine:
         self._ids: Array | None = None
         self._constant = np.empty(self.n_rows)
         self._last: Pass | None = None
-        self._may_share = True
+        self._n_out_of_reach = 0
         self._activities: Activities | None = None
         self._futures: WeakSet[Future] = WeakSet()  # an error that is being handled may keep them alive
         self._name, self._iteration, self._n_tasks = uuid4().hex[:8], 0, 0
@@ -196,7 +201,9 @@ class DaskEngine:
             except (LostError, OutOfReachError) as lost:
                 reason = lost
                 logger.info("a worker was lost (%s): its blocks go elsewhere", lost)
-                self._may_share &= isinstance(lost, LostError)
+                if isinstance(lost, OutOfReachError) and self._last:
+                    self._last.shares = False
+                    self._n_out_of_reach += 1
                 time.sleep(0.05 * attempt)
                 self._forget_lost()
         raise ClusterError(
@@ -226,7 +233,7 @@ class DaskEngine:
         blocks = self._blocks
         for number in blocks.ready():
             self._state.pop(number, None)
-        share = self._may_share and blocks.cluster.shares_memory(blocks.workers)
+        share = this.shares and self._n_out_of_reach < _DISTRUST and blocks.cluster.shares_memory(blocks.workers)
         missing = [number for number in range(len(blocks)) if number not in this.found]
         if missing:
             homes = sorted({blocks.homes[number] for number in missing})

@@ -42,21 +42,24 @@ class SharedArray:
         """The array itself; only its owner can write to it."""
         if not hasattr(self, "_array"):
             try:
-                opened = os.open(f"/proc/{self._owner}/fd/{self._descriptor}", os.O_RDONLY)
+                self._array = self._opened()
             except OSError as error:
-                raise OutOfReachError(f"process {self._owner} shares no array here ({error})") from error
-            try:
-                if self._name not in Path(f"/proc/self/fd/{opened}").readlink().name:
-                    raise OutOfReachError(f"process {self._owner} shares another array here")
-                flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-                self._array = self._over(mmap.mmap(opened, 0, flags=flags, prot=mmap.PROT_READ))
-            finally:
-                os.close(opened)
+                raise OutOfReachError(f"process {self._owner} shares no such array here ({error})") from error
         return self._array
 
     @property
     def nbytes(self) -> int:
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+    def _opened(self) -> Array:
+        descriptor = os.open(f"/proc/{self._owner}/fd/{self._descriptor}", os.O_RDONLY)
+        try:
+            if self._name not in Path(f"/proc/self/fd/{descriptor}").readlink().name:
+                raise OutOfReachError("it is another one")
+            flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+            return self._over(mmap.mmap(descriptor, 0, flags=flags, prot=mmap.PROT_READ))
+        finally:
+            os.close(descriptor)
 
     def _over(self, memory: mmap.mmap) -> Array:
         return np.frombuffer(memory, self.dtype, int(np.prod(self.shape))).reshape(self.shape)

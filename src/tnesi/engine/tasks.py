@@ -49,7 +49,8 @@ class Parcel:
 
 
 def _n_bytes(value: Any) -> int:
-    if isinstance(value, np.ndarray | SharedArray):
+    """What would be freed by writing it to disk: nothing of a shared array, which is lost then."""
+    if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if is_dataclass(value):
         value = vars(value)

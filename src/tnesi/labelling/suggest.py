@@ -114,17 +114,13 @@ def explore(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: 
 
     The rows of a part are worth the less, the more labels the class has that they are taken for.
     """
-    weight = _weight(labeller)
-    place, n_labels = (
-        labeller.clusters(n_parts).place,
-        np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:],
-    )
-    worth = weight / (1 + n_labels[known.posterior.argmax(axis=1)]) if known.classes.size else weight
-    reached = np.bincount(place[known.label >= 0], minlength=n_parts) > 0
-    questions = [
-        _unreached(place == part, weight)._replace(worth=float(worth[place == part].sum()))
-        for part in np.flatnonzero(~reached)
-    ]
+    weight, place = _weight(labeller), labeller.clusters(n_parts).place
+    n_labels = np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:]
+    rarity = 1 / (1 + n_labels[known.posterior.argmax(axis=1)]) if known.classes.size else np.ones(place.size)
+    worth = np.bincount(place, weight * rarity, n_parts)
+    worth[place[known.label >= 0]] = 0
+    best = np.argsort(-worth, kind="stable")[:n]
+    questions = [_unreached(place == part, weight)._replace(worth=float(worth[part])) for part in best]
     return _rows_for(questions, labeller, known, n, exclude)
 
 
@@ -136,15 +132,14 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
     """
     if known.classes.size < 2:
         return []  # nothing competes yet
-    weight = _weight(labeller)
-    place = labeller.clusters(n_parts).place
+    weight, place = _weight(labeller), labeller.clusters(n_parts).place
     n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
+    worth = np.bincount(place, weight * known.doubt, n_parts) / np.sqrt(1 + n_labels)
     questions = [*_of_names(known, weight)]
-    for part in range(n_parts):
+    for part in np.argsort(-worth, kind="stable")[:n]:
         inside = place == part
         question = _undecided(inside, known, weight)
-        worth = question.worth / float(np.sqrt(1 + n_labels[part]))
-        questions.append(question._replace(worth=worth, about=inside.astype(np.float64)))
+        questions.append(question._replace(worth=float(worth[part]), about=inside.astype(np.float64)))
     return _rows_for(questions, labeller, known, n, exclude)
 
 

@@ -69,6 +69,8 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
             explored = given.size >= _EXPLORED and decisive
             finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
             rest = list(_mixed(finding, decisive, given.size))
+            if not first and not rest:  # every part has a label, all of one class: more typical rows
+                rest = suggest(labeller, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
     rows = {one.row for one in first}
     return [*first, *(one for one in rest if one.row not in rows)]
 
