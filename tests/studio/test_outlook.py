@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,17 +84,20 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:
-    labeller, labels = layer.classifier._known_labeller(), by_queue(layer, kinds.y, 12)
-    asked = plan(labeller, learn(layer, view_of(labels)).known(), ())
-    rows = [one.row for one in asked]
-    assert len(set(rows)) == len(rows)
-    assert not set(rows) & set(labels)
-    finding = ["no label has reached" in one.reason for one in asked]
-    assert finding[:6] == [True, False, False, True, True, True]  # there are 12 labels: 2, 3, 4, 0, 1, 2 of five
-    many = by_queue(layer, kinds.y, 45)
-    assert not any(
-        "no label has reached" in one.reason for one in plan(labeller, learn(layer, view_of(many)).known(), ())
-    )
+    labeller = layer.classifier._known_labeller()
+
+    def asked_for(n_labels: int, *, doubt: float) -> list[bool]:
+        labels = by_queue(layer, kinds.y, n_labels)
+        known = learn(layer, view_of(labels)).known()
+        asked = plan(labeller, replace(known, posterior=(1 - doubt) * known.posterior + doubt / 3), ())
+        rows = [one.row for one in asked]
+        assert len(set(rows)) == len(rows)
+        assert not set(rows) & set(labels)
+        return ["no label has reached" in one.reason for one in asked]
+
+    assert asked_for(12, doubt=0.5)[:6] == [True, False, False, True, True, True]  # 2, 3, 4, 0, 1, 2 of five
+    assert not any(asked_for(45, doubt=0.5))
+    assert all(asked_for(12, doubt=0))  # classes are clear
 
 
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:

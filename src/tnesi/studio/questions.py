@@ -24,6 +24,8 @@ _SOME, _MANY = 50, 300
 """Parts of the data in which classes are looked for, and in which it is seen what they compete for."""
 _EXPLORED, _OF_FIVE = 40, 3
 """Until there are so many labels, so many of five questions look for classes that have not been met."""
+_CLEAR = 0.1
+"""Classes are clear where fewer of the rows are in doubt."""
 _HELD = 300.0
 """Seconds for which nobody else gets a question that is open."""
 _MOST_CLIENTS = 1000
@@ -50,7 +52,8 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
 
     Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
     them. What the first labels say of borders and names is not worth asking about yet. Then three of five questions
-    look for more classes and two for what decides between known ones; from 40 labels on only the latter.
+    look for more classes and two for what decides between known ones; from 40 labels on only the latter. Where classes
+    are clear, typical rows of small parts are asked for instead: the few rows between classes say little of the others.
     """
     given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
     exclude = sorted(skips)
@@ -64,6 +67,8 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
             first = [one for one in typical if int(place[one.row]) not in reached]
         if given.size < N_CLUSTERS:
             rest = suggest(labeller, known, n, n_parts=few, exclude=exclude)
+        elif known.doubt.mean() < _CLEAR and (covering := explore(labeller, known, n, n_parts=many, exclude=exclude)):
+            rest = covering
         else:
             decisive = settle(labeller, known, n, n_parts=many, exclude=exclude)
             explored = given.size >= _EXPLORED and decisive
