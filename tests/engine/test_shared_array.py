@@ -15,7 +15,9 @@ from distributed import Client
 from tnesi import PoissonMixture
 from tnesi.engine import shared_array, tasks
 from tnesi.engine.cluster import Cluster
-from tnesi.engine.shared_array import OutOfReachError, SharedArray, can_share, opened, reaches, zeros
+from tnesi.engine.shared_array import OutOfReachError, SharedArray, can_share, opened, reaches, reading, room
+from tnesi.engine.store import ArrayStore
+from tnesi.layers.fields import Units
 
 pytestmark = pytest.mark.skipif(not can_share(), reason="this system has no memfd")
 
@@ -72,9 +74,45 @@ def test_without_room_nothing_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
         raise OSError("No space left on device")
 
     monkeypatch.setattr(shared_array.os, "posix_fallocate", no_room)
-    array = zeros((3, 2), np.float64, share=True)
+    before = set(Path("/proc/self/fd").iterdir())
+    array = room((3, 2), np.float64, share=True)
     assert isinstance(array, np.ndarray)
     assert opened(array) is array
+    assert len(set(Path("/proc/self/fd").iterdir())) == len(before)
+
+
+def test_memory_is_used_again() -> None:
+    first = room((2, 3), np.float32, share=True)
+    assert isinstance(first, SharedArray)
+    first.array[:] = 1
+    sent = pickle.loads(pickle.dumps(first))
+    with reading(sent) as [seen]:
+        assert seen.tolist() == [[1, 1, 1]] * 2
+    second = room((2, 3), "<f4", share=True, spare=first)
+    assert isinstance(second, SharedArray)
+    del first
+    second.array[:] = 2
+    with reading(pickle.loads(pickle.dumps(second))) as [seen]:
+        assert seen.tolist() == [[2, 2, 2]] * 2
+    with pytest.raises(OutOfReachError, match="used the memory for something else"), reading(sent):
+        pass
+
+
+def test_whoever_reads_while_it_is_used_again_is_told() -> None:
+    array = SharedArray((5,), np.uint8)
+    with pytest.raises(OutOfReachError), reading(array, np.zeros(2)) as [seen, _]:
+        array.again().array[:] = 3
+    assert seen.tolist() == [3] * 5
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((2, 3), np.float32), ((3, 2), np.float64)])
+def test_memory_of_another_form_is_not_used_again(shape: tuple[int, int], dtype: Any) -> None:
+    spare = SharedArray(shape, dtype)
+    array = room((3, 2), np.float32, share=True, spare=spare)
+    assert isinstance(array, SharedArray)
+    array.array[:] = 1
+    assert not spare.array.any()
+    assert isinstance(room((3, 2), np.float32, share=False, spare=array), np.ndarray)
 
 
 def test_a_system_that_does_not_let_us(processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +124,29 @@ def test_a_system_that_does_not_let_us(processes: Client, monkeypatch: pytest.Mo
         cluster, workers = Cluster(processes), processes.scheduler_info()["workers"]
         assert not cluster.shares_memory(workers)
     assert cluster.shares_memory(workers)  # it was not the workers' fault
+
+
+def test_what_rows_teach_takes_the_same_memory_each_time() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(1, 9, (50, 6)).astype(np.float32)
+    block = tasks.Block(ArrayStore(x), x.sum(axis=1, dtype=np.float64), None, 50)
+    units = Units.for_rows(50, 60 - 6)
+
+    def teach(field: int) -> tasks.Taught:
+        found = tasks.Found(np.full((50, 1), field, np.int32), np.zeros(50), np.ones((50, 1), np.float32), np.zeros(50))
+        return tasks.learn([block], [found], 60, units, 3, share=True)
+
+    def place(taught: tasks.Taught) -> Any:
+        return opened(taught.sums).__array_interface__["data"][0]
+
+    first = teach(0)
+    sums = opened(first.sums).copy()
+    assert sums[0].any()
+    second = teach(2)
+    assert place(second) == place(first)
+    np.testing.assert_array_equal(opened(second.sums), sums[[1, 2, 0]])
+    with pytest.raises(OutOfReachError), reading(first.sums):
+        pass
 
 
 @pytest.fixture
@@ -129,7 +190,7 @@ def test_a_worker_that_cannot_open_it(
     """Then arrays are sent from there on."""
 
     def forget_owner(self: SharedArray) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_array"} | {"_owner": 2**22 + 1}
+        return {name: value for name, value in vars(self).items() if name != "_memory"} | {"_owner": 2**22 + 1}
 
     sent = Cluster.shares_memory
     monkeypatch.setattr(Cluster, "shares_memory", lambda *_: True)

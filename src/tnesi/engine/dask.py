@@ -30,7 +30,7 @@ from tnesi.engine.blocks import Blocks, LostError, in_memory, results, scattered
 from tnesi.engine.cluster import ClusterError
 from tnesi.engine.local import sample_step
 from tnesi.engine.part import Search, Summary
-from tnesi.engine.shared_array import OutOfReachError, opened
+from tnesi.engine.shared_array import OutOfReachError, SharedArray, opened, reading
 from tnesi.engine.survey import Survey
 from tnesi.engine.tasks import Found, Parameters, Taught, Told
 from tnesi.layers.activities import Activities
@@ -65,7 +65,7 @@ class Pass:
     ids : (N, C') array or None
         The fields of this pass, as far as they are known.
     sent : Parameters or None
-        What the workers have got, which shared arrays have to outlive.
+        The same in memory that the workers share.
     shares : bool
         Whether memory may be shared: not after somebody could not open what was.
     """
@@ -92,6 +92,8 @@ class DaskEngine:
         self.total = float(self.n_rows if weight is None else weight.sum(dtype=np.float64))
         self.norm = 0.0
         self._statistics: Statistics | None = None
+        self._sent: Parameters | None = None
+        self._taught: list[Taught] = []
         self._state: dict[int, Future] = {}
         self._ids: Array | None = None
         self._constant = np.empty(self.n_rows)
@@ -170,7 +172,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """Leave nothing on the workers but the rows."""
-        self._state, self._last = {}, None
+        self._state, self._last, self._sent, self._taught = {}, None, None, []
         self._release()
 
     def _sample_ids(self, n_fields: int) -> Array:
@@ -183,12 +185,7 @@ class DaskEngine:
         parameters = Parameters(fields.log_w, fields.log_w_sum, self.norm, search)
         this = Pass(name, task, parameters, None if task is tasks.find else self._ids, learns)
         self._last, self._activities = this, None
-        taught = self._insist(lambda: self._attempt(this))
-        if taught:
-            if self._statistics is None:
-                self._statistics = Statistics.zeros(len(fields), self.n_features, self._units())
-            _add_up([opened(part.sums) for part in taught], self._statistics.sums)
-            _add_up([part.mass for part in taught], self._statistics.mass)
+        self._insist(lambda: self._attempt(this))
         told = [this.told[number] for number in range(len(self._blocks))]
         self._ids, self._state = this.ids, this.found
         return Summary(np.concatenate([one.energy for one in told]), sum(one.changed for one in told))
@@ -228,8 +225,8 @@ class DaskEngine:
                 future.release()
                 self._futures.discard(future)
 
-    def _attempt(self, this: Pass) -> list[Taught]:
-        """Do what has not been done yet of a pass; return what the rows teach, in a few parts."""
+    def _attempt(self, this: Pass) -> None:
+        """Do what has not been done yet of a pass."""
         blocks = self._blocks
         for number in blocks.ready():
             self._state.pop(number, None)
@@ -237,8 +234,7 @@ class DaskEngine:
         missing = [number for number in range(len(blocks)) if number not in this.found]
         if missing:
             homes = sorted({blocks.homes[number] for number in missing})
-            this.sent = this.parameters.shared() if share else this.parameters
-            parameters = self._scatter("parameters", this.sent, homes[:_FIRST])
+            parameters = self._scatter("parameters", self._for_workers(this, share), homes[:_FIRST])
             for number in missing:
                 home = blocks.homes[number]
                 given = [blocks.rows[number], *self._before(this, number)]
@@ -258,7 +254,25 @@ class DaskEngine:
             else:
                 opened(result.sums)  # while the worker still has it
                 taught.append(result)
-        return taught
+        if taught:
+            self._learn(taught)  # before the workers let it go
+
+    def _for_workers(self, this: Pass, share: bool) -> Parameters:
+        """Return the parameters in the form in which workers get them."""
+        if not share:
+            return this.parameters
+        if this.sent is None:
+            this.sent = self._sent = this.parameters.shared(self._sent)
+        return this.sent
+
+    def _learn(self, taught: list[Taught]) -> None:
+        """Add up what the rows teach."""
+        if self._statistics is None:
+            self._statistics = Statistics.zeros(len(taught[0].mass), self.n_features, self._units())
+        with reading(*(part.sums for part in taught)) as sums:
+            _add_up(sums, self._statistics.sums)
+        _add_up([part.mass for part in taught], self._statistics.mass)
+        self._taught = [part for part in taught if isinstance(part.sums, SharedArray)]  # its memory is used again
 
     def _hear(self, this: Pass, number: int, told: Told) -> None:
         """Keep what is to be known of a block."""

@@ -7,65 +7,94 @@ machines, arrays are sent.
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 import weakref
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+_STAMP = np.dtype(np.int64)
+_FLAGS = mmap.MAP_SHARED | mmap.MAP_POPULATE
+_seen: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
+
 
 class OutOfReachError(OSError):
-    """The array is on another machine, or the process that made it has ended or let it go."""
+    """The array is on another machine, or the process that made it has ended, let it go or written over it."""
 
 
 class SharedArray:
-    """Zeros that this process, their owner, may write over and others read; sent to them, it is only an address."""
+    """What this process, the owner, writes and others read; sent to them, it is only an address.
+
+    New memory is dear, so it is used :meth:`again` for what comes next. Whoever still reads what was in it before
+    learns of it by :meth:`check`.
+    """
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype).str
-        self._owner, self._name = os.getpid(), f"tnesi-{uuid4().hex}"
+        self._owner, self._name, self._stamp = os.getpid(), f"tnesi-{uuid4().hex}", 0
         self._descriptor = os.memfd_create(self._name)
-        weakref.finalize(self, os.close, self._descriptor)
-        os.posix_fallocate(self._descriptor, 0, max(self.nbytes, 1))  # no surprise where memory is short
-        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-        self._array = self._over(mmap.mmap(self._descriptor, max(self.nbytes, 1), flags=flags))
+        try:
+            os.posix_fallocate(self._descriptor, 0, self._end + _STAMP.itemsize)  # no surprise where memory is short
+            self._memory = mmap.mmap(self._descriptor, 0, flags=_FLAGS)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        weakref.finalize(self._memory, os.close, self._descriptor)
 
     @property
     def array(self) -> Array:
         """The array itself; only its owner can write to it."""
-        if not hasattr(self, "_array"):
-            try:
-                self._array = self._opened()
-            except OSError as error:
-                raise OutOfReachError(f"process {self._owner} shares no such array here ({error})") from error
-        return self._array
+        return np.frombuffer(self._reached(), self.dtype, int(np.prod(self.shape))).reshape(self.shape)
+
+    def again(self) -> SharedArray:
+        """Return the same memory for something else, as its owner; what was in it is not to be read any more."""
+        new = copy.copy(self)
+        new._memory, new._stamp = self._memory, self._stamp + 1
+        np.frombuffer(self._memory, _STAMP, 1, self._end)[0] = new._stamp
+        return new
+
+    def check(self) -> None:
+        """Raise an error if the memory has been used again, so that what was read may be something else."""
+        if np.frombuffer(self._reached(), _STAMP, 1, self._end)[0] != self._stamp:
+            raise OutOfReachError(f"process {self._owner} has used the memory for something else")
 
     @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+    def _end(self) -> int:
+        """Where the stamp is that tells for the how manieth time the memory is used."""
+        n_bytes = int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+        return -(-n_bytes // _STAMP.itemsize) * _STAMP.itemsize
 
-    def _opened(self) -> Array:
+    def _reached(self) -> mmap.mmap:
+        """Return the memory; processes that look at it again and again map it once."""
+        if not hasattr(self, "_memory"):
+            try:
+                memory = _seen.get(self._name) or self._opened()
+            except OSError as error:
+                raise OutOfReachError(f"process {self._owner} shares no such array here ({error})") from error
+            self._memory = _seen[self._name] = memory
+        return self._memory
+
+    def _opened(self) -> mmap.mmap:
         descriptor = os.open(f"/proc/{self._owner}/fd/{self._descriptor}", os.O_RDONLY)
         try:
             if self._name not in Path(f"/proc/self/fd/{descriptor}").readlink().name:
                 raise OutOfReachError("it is another one")
-            flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-            return self._over(mmap.mmap(descriptor, 0, flags=flags, prot=mmap.PROT_READ))
+            return mmap.mmap(descriptor, 0, flags=_FLAGS, prot=mmap.PROT_READ)
         finally:
             os.close(descriptor)
 
-    def _over(self, memory: mmap.mmap) -> Array:
-        return np.frombuffer(memory, self.dtype, int(np.prod(self.shape))).reshape(self.shape)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_array"}
+        return {name: value for name, value in vars(self).items() if name != "_memory"}
 
 
 def can_share() -> bool:
@@ -81,14 +110,30 @@ def reaches(shared: SharedArray) -> bool:
         return False
 
 
-def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike, *, share: bool) -> Array | SharedArray:
-    """Return zeros that processes of this machine share, or that this one has for itself."""
+def room(
+    shape: tuple[int, ...], dtype: npt.DTypeLike, *, share: bool, spare: SharedArray | None = None
+) -> Array | SharedArray:
+    """Return an array to write to, for processes of this machine to share, or for this one alone.
+
+    Memory that is not needed any more is used again if it fits.
+    """
+    if share and spare is not None and (spare.shape, spare.dtype) == (shape, np.dtype(dtype).str):
+        return spare.again()
     if share:
-        with suppress(OSError):  # no room for it
+        with suppress(OSError):  # there is not enough
             return SharedArray(shape, dtype)
-    return np.full(shape, 0, dtype)  # in large pages, unlike np.zeros
+    return np.empty(shape, dtype)
 
 
 def opened(array: Array | SharedArray) -> Array:
     """Return the array, wherever it is."""
     return array.array if isinstance(array, SharedArray) else array
+
+
+@contextmanager
+def reading(*arrays: Array | SharedArray) -> Iterator[list[Array]]:
+    """Yield the arrays; raise an error if one of them was not the same all the time."""
+    yield [opened(array) for array in arrays]
+    for array in arrays:
+        if isinstance(array, SharedArray):
+            array.check()

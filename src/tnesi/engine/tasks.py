@@ -6,16 +6,18 @@ task works on one thread; the cluster runs as many at a time as it has processor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from socket import gethostname
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from tnesi.engine.part import Part, Search
-from tnesi.engine.shared_array import SharedArray, opened, zeros
+from tnesi.engine.shared_array import SharedArray, opened, reading, room
 from tnesi.engine.store import ArrayStore, FileStore, Store
 from tnesi.engine.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
@@ -67,7 +69,7 @@ def _aligned(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block(Parcel):
     """Consecutive rows, from the beginning of a grain to the end of another one; see :class:`Part`."""
 
@@ -89,17 +91,19 @@ class Parameters(Parcel):
     norm: float
     search: Search
 
-    def shared(self) -> Parameters:
-        """Return the same for processes of this machine."""
+    def shared(self, spare: Parameters | None) -> Parameters:
+        """Return the same for processes of this machine, in the place of others that nobody needs any more."""
         own = opened(self.log_w)
-        log_w = zeros(own.shape, own.dtype, share=True)
+        before = spare.log_w if spare and isinstance(spare.log_w, SharedArray) else None
+        log_w = room(own.shape, own.dtype, share=True, spare=before)
         opened(log_w)[...] = own
         return replace(self, log_w=log_w)
 
-    @property
-    def fields(self) -> Fields:
-        log_w = opened(self.log_w)
-        return Fields(np.empty((len(log_w), 0), np.float32), log_w, self.log_w_sum, np.empty(0, np.float32))
+    @contextmanager
+    def fields(self) -> Iterator[Fields]:
+        """Yield the fields without their weights, for as long as they are looked at."""
+        with reading(self.log_w) as [log_w]:
+            yield Fields(np.empty((len(log_w), 0), np.float32), log_w, self.log_w_sum, np.empty(0, np.float32))
 
 
 @dataclass(frozen=True)
@@ -184,8 +188,8 @@ def find(parameters: Parameters, block: Block) -> Found:
     """Find the fields of rows of which nothing is known."""
     part, search = block.part(), parameters.search
     part.normalise(parameters.norm)
-    with single_threaded_blas():
-        part.find(parameters.fields, search, None, search.truncation)
+    with single_threaded_blas(), parameters.fields() as fields:
+        part.find(fields, search, None, search.truncation)
     return _found(part, parameters, part.learn(None).energy, len(part.sums))
 
 
@@ -196,8 +200,8 @@ def look(parameters: Parameters, block: Block, before: Found) -> Found:
     part.constant = before.constant
     part.activities = Activities.empty(*before.ids.shape)
     part.activities.ids[:] = wide(before.ids)
-    with single_threaded_blas():
-        summary = part.improve(parameters.fields, parameters.search, None)
+    with single_threaded_blas(), parameters.fields() as fields:
+        summary = part.improve(fields, parameters.search, None)
     return _found(part, parameters, summary.energy, summary.changed)
 
 
@@ -229,22 +233,31 @@ class Taught(Parcel):
     mass: Array
 
 
+_used: WeakKeyDictionary[Block, SharedArray] = WeakKeyDictionary()
+"""Where the rows from a block on have added up what they taught the last time, as long as this process has them."""
+
+
 def learn(
     blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int, *, share: bool
 ) -> Taught:
     """Return what some blocks teach the fields."""
-    sums = zeros((n_fields, blocks[0].store.n_features), np.float64, share=share)
-    total = Statistics(opened(sums), np.zeros(n_fields), units)
+    spare = _used.pop(blocks[0], None)  # so nobody else takes it at the same time
+    sums = room((n_fields, blocks[0].store.n_features), np.float64, share=share, spare=spare)
+    total = Statistics(opened(sums), np.empty(n_fields), units)
+    total.clear()
     for block, own in zip(blocks, found, strict=True):
         part = block.part()
         part.normalise(norm)
         part.activities, part.constant = own.activities(), own.constant
         part.learn(total)
+    if isinstance(sums, SharedArray):
+        _used[blocks[0]] = sums
     return Taught(sums, total.mass)
 
 
 def add(one: Taught, other: Taught, *, share: bool) -> Taught:
     """Add up, which is exact: all are multiples of the same units."""
-    sums = zeros(one.sums.shape, np.float64, share=share)
-    np.add(opened(one.sums), opened(other.sums), out=opened(sums))
+    sums = room(one.sums.shape, np.float64, share=share)
+    with reading(one.sums, other.sums) as (first, second):
+        np.add(first, second, out=opened(sums))
     return Taught(sums, one.mass + other.mass)
