@@ -26,7 +26,7 @@ from tnesi.layers.input import normalise
 from tnesi.search.neighbours import NeighbourSearch
 
 A, C, TRUNCATION, THREADS = 900, 10_000, 15, 2
-COPIES, TURNS, AT_A_TIME = 10, 6, 3
+COPIES, TURNS, AT_A_TIME = 10, 10, 3
 
 
 def many_digits(digits: npt.NDArray[np.uint8], copies: int) -> npt.NDArray[np.uint8]:

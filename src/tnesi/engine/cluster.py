@@ -29,8 +29,12 @@ CONNECT_SECONDS = 5
 WORKER_SECONDS = 30
 """Time for the first worker to come."""
 
-_SELDOM = {"distributed.worker.profile.interval": "200ms", "distributed.admin.tick.interval": "200ms"}
-"""How often processes look at themselves: as often as they do by default, it takes 4 % of a processor each."""
+_SELDOM = {
+    "distributed.worker.profile.interval": "200ms",
+    "distributed.admin.tick.interval": "200ms",
+    "distributed.worker.memory.monitor-interval": "500ms",
+}
+"""How often processes look at themselves: as often as they do by default, it takes 5 % of a processor each."""
 
 
 class ClusterError(OSError):

@@ -240,12 +240,7 @@ class DaskEngine:
                 given = [blocks.rows[number], *self._before(this, number)]
                 sent = parameters[homes.index(home) % _FIRST]
                 this.found[number] = self._submit(this.name, this.task, sent, *given, home=home)
-        first = this.task is not tasks.look
-        telling = {
-            self._submit("tell", tasks.tell, future, constant=first, priority=1): number
-            for number, future in this.found.items()
-            if number not in this.told
-        }
+        telling = self._tell(this, share)
         parts = self._sum(this, share) if this.learns else []
         taught = []
         for future, result in results(blocks.cluster, [*telling, *parts]):
@@ -274,15 +269,31 @@ class DaskEngine:
         _add_up([part.mass for part in taught], self._statistics.mass)
         self._taught = [part for part in taught if isinstance(part.sums, SharedArray)]  # its memory is used again
 
-    def _hear(self, this: Pass, number: int, told: Told) -> None:
-        """Keep what is to be known of a block."""
-        place = self._blocks.places[number]
-        if this.ids is None:
-            this.ids = np.empty((self.n_rows, told.ids.shape[1]), told.ids.dtype)
-        this.ids[place] = told.ids
-        if told.constant is not None:
-            self._constant[place] = told.constant
-        this.told[number] = Summary(told.energy, told.changed)
+    def _tell(self, this: Pass, share: bool) -> dict[Future, list[int]]:
+        """Let workers tell of the blocks of which the client has not heard: those of a slot in one task."""
+        telling = {}
+        for _, groups in self._blocks.groups():
+            for group in groups:
+                if new := [number for number in group if number not in this.told]:
+                    rows, found = self._blocks.rows[new[0]], [this.found[number] for number in new]
+                    first = this.task is not tasks.look
+                    future = self._submit("tell", tasks.tell, rows, found, constant=first, share=share, priority=1)
+                    telling[future] = new
+        return telling
+
+    def _hear(self, this: Pass, numbers: list[int], told: Told) -> None:
+        """Keep what is to be known of some blocks."""
+        with reading(told.ids) as [ids]:
+            if this.ids is None:
+                this.ids = np.empty((self.n_rows, ids.shape[1]), ids.dtype)
+            start = 0
+            for number in numbers:
+                place = self._blocks.places[number]
+                own = slice(start, start := start + place.stop - place.start)
+                this.ids[place] = ids[own]
+                if told.constant is not None:
+                    self._constant[place] = told.constant[own]
+        this.told |= dict(zip(numbers, told.summaries, strict=True))
 
     def _before(self, this: Pass, number: int) -> list[Future]:
         """Return what was found in a block by the pass before; if it was lost, the client knows it."""

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.engine.part import Part, Search
+from tnesi.engine.part import Part, Search, Summary
 from tnesi.engine.shared_array import SharedArray, opened, reading, room
 from tnesi.engine.store import ArrayStore, FileStore, Store
 from tnesi.engine.survey import Survey
@@ -135,12 +135,12 @@ class Found(Parcel):
 
 @dataclass(frozen=True)
 class Told(Parcel):
-    """What the client hears of a block after each pass; with it the block can be restored elsewhere."""
+    """What the client hears of some blocks after each pass, one after the other; they can be restored from it."""
 
-    ids: Array
-    energy: Array
-    changed: int
+    unaligned = ("ids", "constant")
+    ids: Array | SharedArray
     constant: Array | None
+    summaries: list[Summary]
 
 
 class RowsOutOfReachError(OSError):
@@ -218,10 +218,29 @@ def _found(part: Part, parameters: Parameters, energy: Array, changed: int) -> F
     return Found(narrow(own.ids, len(parameters.log_w_sum)), part.constant, own.s, own.log_sum, energy, changed)
 
 
-def tell(found: Found, *, constant: bool) -> Told:
-    """Return what the client has to know of a pass."""
-    assert found.energy is not None
-    return Told(found.ids, found.energy, found.changed, found.constant if constant else None)
+_used: WeakKeyDictionary[Block, dict[str, SharedArray]] = WeakKeyDictionary()
+"""What tasks have shared of blocks that this process has, by its name: the next pass uses the memory again."""
+
+
+@contextmanager
+def _memory(
+    block: Block, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, share: bool
+) -> Iterator[Array | SharedArray]:
+    """Yield an array for what is told of a block and those after it."""
+    used = _used.setdefault(block, {})
+    array = room(shape, dtype, share=share, spare=used.pop(name, None))  # nobody else takes it at the same time
+    yield array
+    if isinstance(array, SharedArray):
+        used[name] = array
+
+
+def tell(block: Block, found: Sequence[Found], *, constant: bool, share: bool) -> Told:
+    """Return what the client has to know of a pass; the block is the first of those in which it was found."""
+    ids, width = [one.ids for one in found], found[0].ids.shape[1]
+    with _memory(block, "ids", (sum(map(len, ids)), width), ids[0].dtype, share) as together:
+        np.concatenate(ids, out=opened(together))
+    summaries = [Summary(one.energy, one.changed) for one in found if one.energy is not None]
+    return Told(together, np.concatenate([one.constant for one in found]) if constant else None, summaries)
 
 
 @dataclass(frozen=True)
@@ -233,25 +252,18 @@ class Taught(Parcel):
     mass: Array
 
 
-_used: WeakKeyDictionary[Block, SharedArray] = WeakKeyDictionary()
-"""Where the rows from a block on have added up what they taught the last time, as long as this process has them."""
-
-
 def learn(
     blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int, *, share: bool
 ) -> Taught:
     """Return what some blocks teach the fields."""
-    spare = _used.pop(blocks[0], None)  # so nobody else takes it at the same time
-    sums = room((n_fields, blocks[0].store.n_features), np.float64, share=share, spare=spare)
-    total = Statistics(opened(sums), np.empty(n_fields), units)
-    total.clear()
-    for block, own in zip(blocks, found, strict=True):
-        part = block.part()
-        part.normalise(norm)
-        part.activities, part.constant = own.activities(), own.constant
-        part.learn(total)
-    if isinstance(sums, SharedArray):
-        _used[blocks[0]] = sums
+    with _memory(blocks[0], "sums", (n_fields, blocks[0].store.n_features), np.float64, share) as sums:
+        total = Statistics(opened(sums), np.empty(n_fields), units)
+        total.clear()
+        for block, own in zip(blocks, found, strict=True):
+            part = block.part()
+            part.normalise(norm)
+            part.activities, part.constant = own.activities(), own.constant
+            part.learn(total)
     return Taught(sums, total.mass)
 
 
