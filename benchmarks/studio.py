@@ -4,15 +4,19 @@
     python benchmarks/studio.py --clients 20 --seconds 60
 
 Answers are the true labels. Questions and classes come from the code of the studio: after every answer the classes are
-learned, then the next question is chosen. Classes that have not been met count as errors. Writes studio.json, studio.md
-and studio.png; seeds that are in studio.json already are not run again. With ``--clients``, a server is started with
-MNIST instead, and so many clients answer at the same time: how long answers take, and whether one was lost.
+learned, then the next question is chosen. Classes that have not been met count as errors. Rows are chosen at random ten
+times for each mixture, as one choice differs much from another; the queue leaves nothing to chance. Writes studio.json,
+studio.md and studio.png; seeds that are in studio.json already are not run again.
+
+With ``--clients``, a server is started with MNIST instead, and so many clients answer at the same time: how long
+answers take, and whether one was lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +39,12 @@ from tnesi.studio.questions import plan
 
 Array = npt.NDArray[Any]
 Run = dict[str, list[float]]
-Results = dict[str, dict[str, dict[str, Run]]]
-"""Data, seed, way to choose -> errors (%) at each of `SHOWN`; of the queue also what was expected on training rows."""
+Results = dict[str, dict[str, dict[str, list[Run]]]]
+"""Data, seed, way to choose, draw -> errors (%) at each of `SHOWN`; of the queue also what training rows expect."""
 
 SHOWN = {"mnist": (10, 20, 30), "fashion-mnist": (10, 20, 30, 50, 100)}
 SEEDS = {"mnist": 10, "fashion-mnist": 10}
-WAYS = ("queue", "random choice")
+DRAWS = {"queue": 1, "random choice": 10}
 
 
 def first_layer(data: Data, name: str, seed: int, kept: Path | None) -> FirstLayer:
@@ -56,14 +60,14 @@ def first_layer(data: Data, name: str, seed: int, kept: Path | None) -> FirstLay
     return FirstLayer(found)
 
 
-def ask(data: Data, layer: FirstLayer, way: str, seed: int, shown: tuple[int, ...]) -> Run:
-    """Return the errors of one mixture for one way to choose."""
+def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tuple[int, ...]) -> Run:
+    """Return the errors of one mixture for one way to choose; `draw` is the seed of random choice."""
     assert data.test is not None
     truth, test_truth = data.y.astype(str), data.test.y.astype(str)
     test = layer.classifier._activities_of(data.test.X)
     labeller, known = layer.classifier._known_labeller(), Known.nothing(truth.size)
     labels: dict[int, str] = {}
-    at_random = iter(np.random.default_rng(seed).permutation(truth.size).tolist())
+    at_random = iter(np.random.default_rng(draw).permutation(truth.size).tolist())
     run: Run = {key: [] for key in ("error", *(("true", "expected", "low", "high") if way == "queue" else ()))}
     while len(labels) < shown[-1]:
         row = plan(labeller, known, ())[0].row if way == "queue" else next(at_random)
@@ -95,11 +99,11 @@ def table(results: Results) -> str:
         shown = SHOWN[name]
         lines += [f"| {name}, {len(seeds)} seeds | {' | '.join(f'{n} answers' for n in shown)} |"]
         lines += ["|---|" + "---|" * len(shown)]
-        for way in WAYS:
-            errors = np.array([run[way]["error"] for run in seeds.values()])
+        for way in DRAWS:
+            errors = _errors(seeds, way)
             cells = [f"{mean:.2f} ({worst:.2f})" for mean, worst in zip(errors.mean(0), errors.max(0), strict=True)]
             lines.append(f"| {way} | {' | '.join(cells)} |")
-        queue = [run["queue"] for run in seeds.values()]
+        queue = [run for ways in seeds.values() for run in ways["queue"]]
         of = {key: np.array([run[key] for run in queue]) for key in ("true", "expected", "low", "high")}
         inside = (of["low"] <= of["true"]) & (of["true"] <= of["high"])
         for key, text in (("true", "true error of the training rows"), ("expected", "expected error")):
@@ -111,12 +115,16 @@ def table(results: Results) -> str:
     return "\n".join(lines)
 
 
+def _errors(seeds: dict[str, dict[str, list[Run]]], way: str) -> Array:
+    return np.array([run["error"] for ways in seeds.values() for run in ways[way]])
+
+
 def plot(results: Results) -> Any:
     shown = [
         (
             f"{name}, {len(seeds)} seeds",
             SHOWN[name],
-            {way: np.array([run[way]["error"] for run in seeds.values()]) for way in WAYS},
+            {way: _errors(seeds, way) for way in DRAWS},
         )
         for name, seeds in results.items()
     ]
@@ -152,10 +160,13 @@ def main() -> None:
             if str(seed) in done:
                 continue
             layer = first_layer(data, name, seed, options.models)
-            done[str(seed)] = {way: ask(data, layer, way, seed, SHOWN[name]) for way in WAYS}
+            done[str(seed)] = {
+                way: [ask(data, layer, way, (seed, draw), SHOWN[name]) for draw in range(draws)]
+                for way, draws in DRAWS.items()
+            }
             write(results, options.output)
-            for way, run in done[str(seed)].items():
-                print(name, seed, way, np.round(run["error"], 2), flush=True)
+            for way, runs in done[str(seed)].items():
+                print(name, seed, way, np.round(np.mean([run["error"] for run in runs], axis=0), 2), flush=True)
     print(table(results))
 
 

@@ -36,6 +36,8 @@ def test_ten_answers_and_what_comes_of_them(
     asked = person.wait_for_question()
     assert person.page.inner_text("#count .number") == "10"
     assert asked not in rows
+    kept = [chip.get_attribute("title") for chip in person.page.locator(".trail .chip.saved").all()]
+    assert kept == [f"Row {row}: {truth[row]}, saved" for row in reversed(rows[-6:])]
 
     with person.export("labels.csv", tmp_path).open() as file:
         assert {(int(line["row"]), line["label"]) for line in csv.DictReader(file)} == {(r, truth[r]) for r in rows}
@@ -58,6 +60,7 @@ def test_undo_goes_back_to_the_beginning(digits_studio: Any, visit: Callable[...
         person.page.click("text=Undo")
         person.page.wait_for_selector(f"#question-row:text-matches(' {row}$')")
         person.wait_for_answers(left)
+        assert person.page.locator(".trail .chip.undone").count() == 3 - left
     assert person.page.is_disabled("button:has-text('Undo')")
     assert person.page.inner_text("#decided .number") == "\u2013"
     assert person.page.locator("#question .choice").count() == 0

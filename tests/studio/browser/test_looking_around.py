@@ -134,3 +134,12 @@ def test_a_server_with_another_token(own_studio: Any, visit: Callable[..., Any],
     person.page.wait_for_selector("#banner:has-text('printed in the terminal')")
     person.page.goto(address)  # as it says; the answer is not lost
     person.wait_for_answers(1)
+
+
+def test_what_cannot_be_opened_is_told(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+    person = visit(own_studio.address)
+    person.answer(truth, 1)
+    person.offline = True
+    own_studio.kill()
+    person.page.click(".trail .chip")
+    person.page.wait_for_selector("#question .notice[data-kind=warning]:has-text('connection to the studio was lost')")

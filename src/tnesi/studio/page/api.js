@@ -15,7 +15,11 @@ export class ApiError extends Error {
   }
 }
 
-export class ConnectionLost extends Error {}
+export class ConnectionLost extends Error {
+  constructor(cause) {
+    super("The connection to the studio was lost.", { cause });
+  }
+}
 
 /** Take the token out of the address, so that it is neither seen nor bookmarked. */
 export function takeToken() {
@@ -59,7 +63,7 @@ async function send(method, where, body, patience = PATIENCE) {
       signal: AbortSignal.timeout(patience),
     });
   } catch (error) {
-    throw new ConnectionLost(String(error));
+    throw new ConnectionLost(error);
   }
   if (response.ok) return response;
   let said = `The studio answered ${response.status}.`;
@@ -76,7 +80,7 @@ async function json(method, where, body) {
   try {
     return await response.json();
   } catch (error) {
-    throw new ConnectionLost(String(error)); // cut off in the middle
+    throw new ConnectionLost(error); // cut off in the middle
   }
 }
 

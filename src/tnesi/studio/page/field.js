@@ -1,7 +1,8 @@
 // The panel of a field: what it looks like, what it stands for, and the examples nearest to it.
 import { get } from "./api.js";
 import { paint } from "./colours.js";
-import { announce, count, el, percent, setText } from "./dom.js";
+import { count, el, percent, setText } from "./dom.js";
+import { warn } from "./notice.js";
 import { Panel } from "./panel.js";
 import { kind, profile, wordList } from "./pictures.js";
 import { onRelabel, openRow } from "./row.js";
@@ -56,7 +57,7 @@ export async function openField(field) {
   try {
     found = await get(`/api/fields/${field}`);
   } catch (error) {
-    announce(error.message);
+    warn(error.message);
     return;
   }
   shown = found;

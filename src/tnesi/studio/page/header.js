@@ -1,9 +1,9 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
-import { ApiError, download } from "./api.js";
+import { download } from "./api.js";
 import { isDark } from "./colours.js";
 import { capital, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
-import { notice } from "./question.js";
+import { notice, warn } from "./notice.js";
 import { lineListeners, now, watch } from "./state.js";
 
 const EXPORTS = [
@@ -94,7 +94,7 @@ async function save(file) {
     await download(`/api/export/${file}`, `${stem}-${file}`);
     notice(`Exported ${file}`);
   } catch (error) {
-    notice(error instanceof ApiError ? error.message : "The export did not come: the connection was lost.", true, "warning");
+    warn(error.message);
   }
 }
 

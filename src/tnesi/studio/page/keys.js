@@ -1,7 +1,8 @@
 // Keys, wherever the focus is, unless text is being typed or a panel is open. See the help for what they do.
 import { openHelp } from "./help.js";
 import { topPanel } from "./panel.js";
-import { answer, beginName, inView, notice, skip, undo } from "./question.js";
+import { notice } from "./notice.js";
+import { answer, beginName, inView, skip, undo } from "./question.js";
 import { keyInRow } from "./row.js";
 import { now } from "./state.js";
 

@@ -1,7 +1,8 @@
 // "What is this?": the example that the program asks about, and the answer to it.
 import { paint } from "./colours.js";
 import { Chooser } from "./chooser.js";
-import { announce, capital, el, keep, percent, plural, setText, together } from "./dom.js";
+import { announce, capital, el, keep, kept, percent, plural, setText, together } from "./dom.js";
+import { line, notice, warn } from "./notice.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
 import { openRow } from "./row.js";
@@ -16,6 +17,7 @@ const trail = [];
 let shown = null; // the question on the page, only once its picture is there
 let shownAt = 0;
 let coming = null; // the question whose picture is being loaded
+let trailKey = null; // where the last answers are kept in the browser
 let pending = null; // the answer to `shown` that the server has not acknowledged yet
 
 export function startQuestion() {
@@ -27,10 +29,9 @@ export function startQuestion() {
   parts.chooser = new Chooser(answer);
   parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, "Undo", el("kbd", {}, "U"));
   parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, "Skip", el("kbd", {}, "S"));
-  parts.notice = el("p", { class: "notice", role: "status" });
   parts.trail = el("ol", { class: "trail", "aria-label": "Last answers" });
   body.append(
-    el("div", { class: "example asked" }, parts.reason, parts.frame, parts.notice, el("div", { class: "actions" }, parts.undo, parts.skip)),
+    el("div", { class: "example asked" }, parts.reason, parts.frame, line, el("div", { class: "actions" }, parts.undo, parts.skip)),
     parts.chooser.node,
     parts.trail,
   );
@@ -39,6 +40,7 @@ export function startQuestion() {
 }
 
 function fromState(state) {
+  if (trailKey === null && state.data?.project) recallTrail(state.data.project);
   const open = state.question;
   const settled = state.answers.last >= outbox.acknowledged && outbox.unsaved() === 0;
   if (settled) {
@@ -110,7 +112,24 @@ function render() {
   renderTrail();
 }
 
+/** The last answers of this tab outlive a reload. */
+function recallTrail(project) {
+  trailKey = `tnesi-trail:${project}`;
+  try {
+    trail.unshift(...(JSON.parse(kept.get(trailKey, "sessionStorage")) ?? []));
+  } catch {
+    // not ours
+  }
+}
+
+function keepTrail() {
+  const lasting = trail.filter((entry) => entry.state === "saved" || entry.state === "undone").slice(-TRAIL);
+  const told = lasting.map(({ request, kind, row, label, state }) => ({ request, kind, row, label, state }));
+  if (trailKey !== null) kept.set(trailKey, JSON.stringify(told), "sessionStorage");
+}
+
 function renderTrail() {
+  keepTrail();
   keep(parts.trail, trail.slice(-TRAIL).reverse(), (entry) => entry.request, (entry) => {
     const button = el("button", { type: "button", class: "chip" }, el("span", { class: "swatch" }), el("span", { class: "chip-name" }), el("span", { class: "chip-state", "aria-hidden": "true" }));
     button.addEventListener("click", () => openRow(entry.row));
@@ -128,23 +147,13 @@ function renderTrail() {
   });
 }
 
-let fading = null;
-
-/** Say what just happened, beside the buttons. */
-export function notice(text, lasting = false, kind = "") {
-  clearTimeout(fading);
-  setText(parts.notice, text);
-  parts.notice.dataset.kind = kind;
-  if (!lasting) fading = setTimeout(() => setText(parts.notice, ""), 4000);
-}
-
 function fromOutbox(entry) {
   if (entry.state === "waiting") {
     const many = outbox.unsaved();
     const what = many === 1 && entry.label ? entry.label : plural(many, "answer");
-    notice(`${what}: not saved yet, retrying`, true, "warning");
-  } else if (entry.state === "refused") notice(entry.error, true, "warning");
-  else if (entry.state === "saved" && outbox.unsaved() === 0 && parts.notice.dataset.kind === "warning") notice("Saved");
+    warn(`${what}: not saved yet, retrying`);
+  } else if (entry.state === "refused") warn(entry.error);
+  else if (entry.state === "saved" && outbox.unsaved() === 0 && line.dataset.kind === "warning") notice("Saved");
   if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
   render();
 }
@@ -177,7 +186,7 @@ async function give(kind, what, said) {
     next(entry, response);
   } catch (error) {
     if (pending === entry) pending = null;
-    notice(error.message, true, "warning");
+    warn(error.message);
     render();
   } finally {
     clearTimeout(slow);
@@ -210,7 +219,7 @@ export async function undo() {
     notice(undone ? `Taken back: ${undone.label ?? "skip"}` : "Taken back");
     if (outbox.unsaved() === 0) present(response.question ?? null);
   } catch (error) {
-    notice(error.message, true, "warning");
+    warn(error.message);
     render();
   }
 }
