@@ -91,7 +91,7 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
             raise AssertionError(f"{contender.name} have learned other fields than {here.name}")
     out, back = C * X.shape[1] * 4 / 1e6, (2 * C * X.shape[1] * 8 + len(X) * TRUNCATION * 2) / 1e6
     note = f"1 worker {one.best:.2f} s, 2 workers {two.best:.2f} s; {len(X):,} rows"
-    moved = f"local {here.best:.2f} s; {out:.0f} MB out to each worker, {back:.0f} MB back to the client from both"
+    moved = f"local {here.best:.2f} s; {out:.0f} MB shared with the workers, {back:.0f} MB with the client"
     return [
         Row("local iteration: 2 threads against 1", alone.best / here.best, "x", note=f"1 thread {alone.best:.2f} s"),
         Row("Dask iteration: 2 workers of 1 thread against 1", one.best / two.best, "x", 1.7, True, note),
