@@ -48,8 +48,9 @@ class Contender:
     def __init__(self, name: str, engine: Engine, fields: Fields, search: NeighbourSearch) -> None:
         self.name, self.engine, self.search = name, engine, copy.copy(search)
         engine.normalise(A)
-        engine.begin(fields, self.search, None)
-        self.fields, self.spare, self.turns = fields, fields.take(np.arange(C)), list[float]()
+        own = [fields.take(np.arange(C)) for _ in range(2)]  # nobody else writes to them
+        engine.begin(own[0], self.search, None)
+        self.fields, self.spare, self.turns = *own, list[float]()
 
     def take_turn(self) -> None:
         began = time.perf_counter()

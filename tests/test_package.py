@@ -35,6 +35,11 @@ def test_import_pulls_in_nothing_heavy() -> None:
     assert run(code).stdout.strip() == "[]"
 
 
+def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
+    code = "import tnesi; print(tnesi.data.open_data.__name__, tnesi.presets.t_nesi.__name__, tnesi.report.__name__)"
+    assert run(code).stdout.split() == ["open_data", "t_nesi", "tnesi.report"]
+
+
 FIT = """
 from sklearn.datasets import load_digits
 from tnesi import SimpletronClassifier, kernels

@@ -19,8 +19,13 @@ _HOME = {
 }
 
 
+_ROOMS = ("data", "presets", "report")
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use: ``tnesi --help`` answers without loading scikit-learn."""
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
@@ -28,4 +33,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})

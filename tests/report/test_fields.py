@@ -48,6 +48,19 @@ def test_the_column_shows_the_class_and_fields_are_ordered_by_it(digits: Digits)
     assert len(set(darkest)) > 5
 
 
+def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
+    """What few labels have spread to every field is flat, until it is sharpened as predictions are."""
+    X, y = digits
+    one_each = np.full(len(y), -1)
+    first = [int(np.flatnonzero(y == k)[0]) for k in range(10)]
+    one_each[first] = y[first]
+    clf = SimpletronClassifier(60, norm=180, max_iter=10, tol=0, label_method="soft", random_state=0).fit(X, one_each)
+    assert clf._classes.sharpness > 5
+    images = plot_fields(clf, n_fields=60).axes[0].get_images()
+    colour = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
+    assert np.median(colour) > 0.25  # not sharpened, it is 0.1
+
+
 def test_more_fields_than_there_are(digits: Digits) -> None:
     clf = fitted(*digits)
     reached = int(np.sum(clf.class_weights_.sum(axis=0) > 0))

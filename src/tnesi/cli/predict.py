@@ -74,7 +74,8 @@ def predict(
     if str(output) != "-":
         total = max(sum(counts.values()), 1)
         out.say(
-            f"{total:,} rows predicted in {seconds:.1f} s ({total / streaming:,.0f} a second), written to {output}."
+            f"{total:,} rows predicted at {total / streaming:,.0f} a second, {seconds:.1f} s in all; written to "
+            f"{output}."
         )
         shares = [[name or _UNKNOWN, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
         out.table("", ["class", "rows", "share"], shares)

@@ -30,7 +30,7 @@ from tnesi.engine.blocks import Blocks, LostError, in_memory, results, scattered
 from tnesi.engine.cluster import ClusterError
 from tnesi.engine.local import sample_step
 from tnesi.engine.part import Search, Summary
-from tnesi.engine.shared_array import OutOfReachError, SharedArray, opened, reading
+from tnesi.engine.shared_array import OutOfReachError, opened, reading
 from tnesi.engine.survey import Survey
 from tnesi.engine.tasks import Found, Parameters, Taught, Told
 from tnesi.layers.activities import Activities
@@ -171,7 +171,7 @@ class DaskEngine:
         return self._constant[:: sample_step(self.n_rows, n_fields)]
 
     def close(self) -> None:
-        """Leave nothing on the workers but the rows."""
+        """Leave nothing on the workers but the rows, and memory that was shared, which goes with them."""
         self._state, self._last, self._sent, self._taught = {}, None, None, []
         self._release()
 
@@ -196,7 +196,7 @@ class DaskEngine:
             try:
                 return action()
             except (LostError, OutOfReachError) as lost:
-                reason = lost
+                reason = lost.with_traceback(None)  # which would keep arrays of this attempt alive
                 logger.info("a worker was lost (%s): its blocks go elsewhere", lost)
                 if isinstance(lost, OutOfReachError) and self._last:
                     self._last.shares = False
@@ -267,7 +267,7 @@ class DaskEngine:
         with reading(*(part.sums for part in taught)) as sums:
             _add_up(sums, self._statistics.sums)
         _add_up([part.mass for part in taught], self._statistics.mass)
-        self._taught = [part for part in taught if isinstance(part.sums, SharedArray)]  # its memory is used again
+        self._taught = [part for part in taught if part.comes_again]
 
     def _tell(self, this: Pass, share: bool) -> dict[Future, list[int]]:
         """Let workers tell of the blocks of which the client has not heard: those of a slot in one task."""

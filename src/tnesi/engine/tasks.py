@@ -245,17 +245,20 @@ def tell(block: Block, found: Sequence[Found], *, constant: bool, share: bool) -
 
 @dataclass(frozen=True)
 class Taught(Parcel):
-    """Statistics on their way to the client."""
+    """Statistics on their way to the client; those of the next pass come in the same memory where they say so."""
 
     unaligned = ("sums", "mass")
     sums: Array | SharedArray
     mass: Array
+    comes_again: bool = False
 
 
 def learn(
     blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int, *, share: bool
 ) -> Taught:
     """Return what some blocks teach the fields."""
+    for block in blocks[1:]:
+        _used.get(block, {}).pop("sums", None)  # it may have been the first one before a worker died or joined
     with _memory(blocks[0], "sums", (n_fields, blocks[0].store.n_features), np.float64, share) as sums:
         total = Statistics(opened(sums), np.empty(n_fields), units)
         total.clear()
@@ -264,7 +267,7 @@ def learn(
             part.normalise(norm)
             part.activities, part.constant = own.activities(), own.constant
             part.learn(total)
-    return Taught(sums, total.mass)
+    return Taught(sums, total.mass, comes_again=isinstance(sums, SharedArray))
 
 
 def add(one: Taught, other: Taught, *, share: bool) -> Taught:

@@ -63,7 +63,9 @@ def plot_fields(
         order = np.random.default_rng(random_state).permutation(mixture.n_components_)
         return _Sheet(mixture.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
-    share = r / np.maximum(r.sum(axis=0), 1e-30)
+    share = r / np.maximum(r.max(axis=0), 1e-30)
+    share **= model._classes.sharpness  # as certain as predictions are
+    share /= np.maximum(share.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])
     drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]

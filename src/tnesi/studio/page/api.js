@@ -75,13 +75,18 @@ async function send(method, where, body, patience = PATIENCE) {
   throw new ApiError(response.status, said);
 }
 
+/** Read what a response holds, unless it is cut off in the middle. */
+async function whole(reading) {
+  try {
+    return await reading;
+  } catch (error) {
+    throw new ConnectionLost(error);
+  }
+}
+
 async function json(method, where, body) {
   const response = await send(method, where, body);
-  try {
-    return await response.json();
-  } catch (error) {
-    throw new ConnectionLost(error); // cut off in the middle
-  }
+  return whole(response.json());
 }
 
 export const get = (where, query) => json("GET", path(where, query));
@@ -96,7 +101,7 @@ export async function picture(where) {
 /** Fetch an export and hand it to the browser as a download. */
 export async function download(where, name) {
   const response = await send("GET", where, undefined, LONG_PATIENCE);
-  const address = URL.createObjectURL(await response.blob());
+  const address = URL.createObjectURL(await whole(response.blob()));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

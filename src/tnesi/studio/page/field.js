@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { paint } from "./colours.js";
 import { count, el, percent, setText } from "./dom.js";
-import { warn } from "./notice.js";
+import { notice } from "./notice.js";
 import { Panel } from "./panel.js";
 import { kind, profile, wordList } from "./pictures.js";
 import { onRelabel, openRow } from "./row.js";
@@ -57,7 +57,7 @@ export async function openField(field) {
   try {
     found = await get(`/api/fields/${field}`);
   } catch (error) {
-    warn(error.message);
+    notice(error.message, false, "warning");
     return;
   }
   shown = found;

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { Chooser } from "./chooser.js";
 import { paint } from "./colours.js";
 import { announce, el, keep, percent, plural, setText } from "./dom.js";
-import { warn } from "./notice.js";
+import { notice } from "./notice.js";
 import * as outbox from "./outbox.js";
 import { Panel } from "./panel.js";
 import { largePicture } from "./pictures.js";
@@ -47,7 +47,7 @@ export async function openRow(row) {
   try {
     found = await get(`/api/rows/${row}`);
   } catch (error) {
-    warn(error.message);
+    notice(error.message, false, "warning");
     return error.message;
   }
   const picture = await largePicture(found, `Row ${found.row}`);
