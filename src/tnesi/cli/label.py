@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,11 +72,10 @@ def label(
       tnesi label counts.csv --labels labels.csv
     """
     try:
-        import starlette
-        import uvicorn  # noqa: F401
+        for needed in ("starlette", "uvicorn"):
+            import_module(needed)
     except ModuleNotFoundError as error:
         raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
-    del starlette
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings
     from tnesi.studio.security import Door

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[Any]
+Grid = Literal["both", "none"]
 
 WIDTH, HEIGHT = 4.4, 3.3
 """Inches; 317 units of the SVG, about as many as a phone has pixels, so that text keeps its size there."""
@@ -81,7 +82,7 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: str = "both") -> tuple[Figure, Axes]:
+def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: Grid = "both") -> tuple[Figure, Axes]:
     """Return a figure with one pair of axes, calm: two spines, a faint grid."""
     from matplotlib.figure import Figure
 
@@ -98,13 +99,13 @@ def new_panels(n: int, columns: int) -> tuple[Figure, list[Axes]]:
     return figure, [_calm(figure.add_subplot(rows, columns, 1 + i, facecolor="none"), "both") for i in range(n)]
 
 
-def _calm(axes: Axes, grid: str) -> Axes:
+def _calm(axes: Axes, grid: Grid) -> Axes:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
     axes.tick_params(which="both", colors=INK, width=0.6, length=3)
     axes.tick_params(which="minor", length=0)
     if grid != "none":
-        axes.grid(axis=grid, color=LINE, linewidth=0.6)  # type: ignore[arg-type]
+        axes.grid(axis=grid, color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)

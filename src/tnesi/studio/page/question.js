@@ -129,7 +129,6 @@ function keepTrail() {
 }
 
 function renderTrail() {
-  keepTrail();
   keep(parts.trail, trail.slice(-TRAIL).reverse(), (entry) => entry.request, (entry) => {
     const button = el("button", { type: "button", class: "chip" }, el("span", { class: "swatch" }), el("span", { class: "chip-name" }), el("span", { class: "chip-state", "aria-hidden": "true" }));
     button.addEventListener("click", () => openRow(entry.row));
@@ -155,6 +154,7 @@ function fromOutbox(entry) {
   } else if (entry.state === "refused") warn(entry.error);
   else if (entry.state === "saved" && outbox.unsaved() === 0 && line.dataset.kind === "warning") notice("Saved");
   if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
+  keepTrail();
   render();
 }
 
@@ -215,7 +215,10 @@ export async function undo() {
     const response = await entry.saved;
     const undone = response.undone;
     const given = undone && trail.findLast((one) => one.row === undone.row && one.state === "saved");
-    if (given) given.state = "undone";
+    if (given) {
+      given.state = "undone";
+      keepTrail();
+    }
     notice(undone ? `Taken back: ${undone.label ?? "skip"}` : "Taken back");
     if (outbox.unsaved() === 0) present(response.question ?? null);
   } catch (error) {
@@ -235,9 +238,3 @@ export function inView() {
 
 /** Start a class name in the box. */
 export const beginName = (text) => parts.chooser.begin(text);
-
-/** A relabelled row that is the open question needs no answer any more: the server's next state says so. */
-export const remember = (entry) => {
-  trail.push(entry);
-  renderTrail();
-};
