@@ -35,7 +35,7 @@ def test_answers_raise_the_share_decided(page: Any) -> None:
     one = label_some(page, 1)
     assert one["advice"]["kind"] == "need_classes"  # one class is not enough
     few = label_some(page, 2)
-    many = label_some(page, 17)
+    many = [label_some(page, 1) for _ in range(17)][-1]  # as a person does: who is faster gets rows at random
     assert many["decided"] > max(few["decided"], 0.7)
     assert many["answers"]["labels"] == 20
     estimate = many["error_estimate"]

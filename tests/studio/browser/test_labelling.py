@@ -136,7 +136,7 @@ def test_refused_and_strange_addresses(digits_studio: Any, visit: Callable[..., 
     other.close()
     page = person.context.new_page()  # the browser knows the token, and so does the tab then
     page.goto(digits_studio.address.split("?")[0])
-    page.wait_for_function("!document.querySelector('#question').textContent.includes('Connecting')")
+    page.wait_for_function("() => !document.querySelector('#question').textContent.includes('Connecting')")
     assert "token" not in page.url
     page.close()
     person.name("a\u0000b".replace("\u0000", "\u0007"))  # a control character: the server says why it does not take it

@@ -14,7 +14,7 @@ def test_pictures_of_all_states(digits_studio: Any, visit: Callable[..., Any], t
     person = visit(digits_studio.address)
     page = person.page
     person.wait_for_question()
-    page.wait_for_function("document.querySelector('#map-said').textContent.startsWith('Each tile')")
+    page.wait_for_function("() => document.querySelector('#map-said').textContent.startsWith('Each tile')")
     person.shoot("first-question")
     person.answer(truth, 10)
     person.wait_for_answers(10)
