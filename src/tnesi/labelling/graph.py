@@ -19,6 +19,13 @@ Array = npt.NDArray[Any]
 _WEAKEST_LINK = 1e-3
 """Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
 
+_LEAST_LEAVING = 0.02
+"""A label leaves every field with this probability at least in each step, so that it gets everywhere."""
+_BRIDGES, _BUSIEST = 3, 0.1
+"""Links that are added to a field which labels would not leave, and how much they may add to one at their other end."""
+_FLAT = 0.1
+"""Activities are raised to this power: all fields of a row count nearly alike."""
+
 _CLOSE = 1e-4
 _DENSE, _BLOCK = 0.1, 1000
 
@@ -30,6 +37,9 @@ class FieldGraph:
     A label spreads from a point to its fields and on to the other points of these, and so forth: with S for the
     activities and m_c = sum_n s_nc for the mass of a field, q <- S^T S q / m. The graph holds S^T S, scaled by
     1 / sqrt(m) on both sides so that it is symmetric; sqrt(m) is its stationary vector.
+
+    Rows in sparse parts of the data often have a field that is hardly active elsewhere. Labels would never leave such
+    islands, nor reach them: they get bridges to the fields that come next for their rows, however faint these are.
 
     Attributes
     ----------
@@ -49,9 +59,13 @@ class FieldGraph:
         mass = np.bincount(activities.indices, activities.data * each, activities.shape[1])
         root = np.sqrt(mass)
         near = activities.data * np.sqrt(each) * _inverse(root)[activities.indices]
-        links = _products(sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape))
+        near = sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape)
+        links = _products(near, near)
         links.data[links.data < _WEAKEST_LINK] = 0
         links.eliminate_zeros()
+        leaving = (links @ root) * _inverse(root) - links.diagonal()
+        bridges, slower = _bridges(activities, weight, mass, leaving)
+        links = sparse.csr_array((links + bridges) / slower)
         kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
         return cls(mass, sparse.csr_array(links + kept).astype(np.float32))
 
@@ -113,15 +127,56 @@ def _series(steps: tuple[int, ...]) -> Array:
     return out
 
 
-def _products(activities: sparse.csr_array) -> sparse.csr_array:
-    """Return S^T S. Without truncation most fields are active at most points, and dense blocks are far faster."""
-    n, n_fields = activities.shape
-    if activities.nnz < _DENSE * n * n_fields:
-        return sparse.csr_array(activities.T @ activities)
-    total = np.zeros((n_fields, n_fields))
+def nearness(activities: sparse.csr_array) -> sparse.csr_array:
+    """Return how near the rows are to the fields (rows sum to 1).
+
+    Activities as they are would be sharp: an outlier has a field of its own, and would be near to nothing else.
+    """
+    near = sparse.csr_array((activities.data**_FLAT, activities.indices, activities.indptr), shape=activities.shape)
+    return sparse.csr_array(sparse.diags_array(1 / near.sum(axis=1)) @ near)
+
+
+def _bridges(
+    activities: sparse.csr_array, weight: Array | None, mass: Array, leaving: Array
+) -> tuple[sparse.csr_array, float]:
+    """Return links for fields that labels leave too rarely, and by how much all steps have to be shorter with them.
+
+    Without that, the links could have eigenvalues below 0.
+    """
+    missing = np.where(mass > 0, np.maximum(_LEAST_LEAVING - leaving, 0), 0)
+    islands = np.flatnonzero(missing)
+    near = nearness(activities)
+    of_islands = near[:, islands]
+    if weight is not None:
+        of_islands = sparse.csr_array(sparse.diags_array(weight.astype(np.float64)) @ of_islands)
+    common = _products(of_islands, near).tocoo()
+    island, other, value = islands[common.row], common.col, common.data
+    there = (island != other) & (mass[other] > 0) & (value > 0)
+    island, other, value = island[there], other[there], value[there]
+    order = np.lexsort((other, -value, island))
+    island, other, value = island[order], other[order], value[order]
+    best = np.arange(island.size) - np.searchsorted(island, island) < _BRIDGES
+    island, other, value = island[best], other[best], value[best]
+    share = value / np.bincount(island, value, mass.size)[island]
+    flow = share * missing[island] * np.minimum(mass[island], mass[other])
+    at_other = np.bincount(other, flow, mass.size) * _inverse(mass)
+    flow *= np.minimum(1, _BUSIEST * _inverse(at_other))[other]
+    ends = np.concatenate([island, other]), np.concatenate([other, island])
+    root = np.sqrt(mass)
+    bridges = sparse.csr_array((np.tile(flow, 2) / (root[ends[0]] * root[ends[1]]), ends), shape=(mass.size,) * 2)
+    added = (bridges @ root) * _inverse(root)
+    return bridges, 1 + 2 * float(added.max(initial=0))
+
+
+def _products(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
+    """Return A^T B. Without truncation most fields are active at most points, and dense blocks are far faster."""
+    n, n_fields = other.shape
+    if other.nnz < _DENSE * n * n_fields:
+        return sparse.csr_array(one.T @ other)
+    total = np.zeros((one.shape[1], n_fields))
     for start in range(0, n, _BLOCK):
-        block = activities[start : start + _BLOCK].toarray()
-        total += block.T @ block
+        block = slice(start, start + _BLOCK)
+        total += one[block].toarray().T @ other[block].toarray()
     return sparse.csr_array(total)
 
 

@@ -120,7 +120,7 @@ class Labeller:
 
         It is the first, unless the labels left out (`right` says which of them each has predicted) say otherwise. As
         there may be equally many of every class among the labels but not among the data, they count by the sizes that
-        the classes seem to have.
+        the classes seem to have, and like one label on the average.
         """
         equal, sized = layers
         if (right[:, 0] == right[:, 1]).all():
@@ -128,8 +128,9 @@ class Labeller:
         guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in layers])
         share = np.bincount(guess, minlength=test.n_classes) / guess.size
         count = np.bincount(test.label, minlength=test.n_classes)
-        gain = (right[:, 1] - right[:, 0]) * (share / count)[test.label]
-        return sized if gain.sum() > np.sqrt(np.sum(gain**2)) else equal
+        worth = (share / count)[test.label]
+        gain = (right[:, 1] - right[:, 0]) * worth / worth.mean()
+        return sized if _beyond_chance(gain, test.n_classes) else equal
 
     def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes | None:
         """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
@@ -221,7 +222,12 @@ class Labeller:
 
 def _best_steps(right: Array, n_classes: int) -> int:
     """Return which of `NEAR`: the most, unless fewer are better by more than the chance of the labels."""
-    gain = right.sum(axis=0) - right[:, -1].sum()
-    chance = np.sqrt(np.sum(right != right[:, -1:], axis=0)) + n_classes / 5
-    better = np.where(gain > chance, gain, 0)
+    gain = right - right[:, -1:]
+    better = np.where(_beyond_chance(gain, n_classes), gain.sum(axis=0), 0)
     return int(better.argmax()) if better.any() else len(NEAR) - 1
+
+
+def _beyond_chance(gain: Array, n_classes: int) -> Array:
+    """Return whether so many more labels are predicted (L, or L x ways) that it is no chance of the labels."""
+    out: Array = gain.sum(axis=0) > np.sqrt(np.sum(gain**2, axis=0)) + n_classes / 5
+    return out

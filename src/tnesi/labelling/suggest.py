@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tnesi.labelling.graph import nearness
 from tnesi.labelling.labeller import Labeller
 
 Array = npt.NDArray[Any]
@@ -24,8 +25,6 @@ MOST_PARTS = 100
 """More parts take long to find; where more rows are asked for, the parts give several each."""
 _STEPS = 3
 """Over so many fields in turn a row hears of its part: far enough to leave the borders."""
-_FLAT = 0.1
-"""Activities are raised to this power: all fields of a row count nearly alike."""
 _ALIKE = 1e-6
 """By this factor a row is left behind that is the same as another one that was chosen."""
 _SURE = 0.99
@@ -158,7 +157,7 @@ def _rows_for(
         return []
     free = known.label < 0
     free[list(exclude)] = False
-    near = _nearness(labeller.activities)
+    near = nearness(labeller.activities)
     typical = _typical(near, _weight(labeller), np.stack([one.about for one in best], axis=1))
     return list(_choose(best, typical, near, free, n))
 
@@ -201,15 +200,6 @@ def _of_names(known: Known, weight: Array) -> Iterator[_Question]:
             f"typical of {_rows(weight[mine].sum())} taken for {name}, which could be {rival}: its label settles it"
         )
         yield _Question(worth, mine.astype(np.float64), reason, (name, rival))
-
-
-def _nearness(activities: sparse.csr_array) -> sparse.csr_array:
-    """Return how near the rows are to the fields (rows sum to 1).
-
-    Activities as they are would be sharp: an outlier has a field of its own, and would be near to nothing else.
-    """
-    near = sparse.csr_array((activities.data**_FLAT, activities.indices, activities.indptr), shape=activities.shape)
-    return sparse.csr_array(sparse.diags_array(1 / near.sum(axis=1)) @ near)
 
 
 def _typical(near: sparse.csr_array, weight: Array, about: Array) -> Array:
