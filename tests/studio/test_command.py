@@ -144,12 +144,26 @@ def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..
     wait_for(lambda: b"sqlite" in studio.log.read_bytes())
     time.sleep(0.5)  # the mixture is kept after the map was made
     studio.end()
-    assert "Go on with the same command" in studio.log.read_text()
+    assert "3 labels. Everything is in digits.studio.sqlite. Go on with the same command" in studio.log.read_text()
     again = run("digits")
     state = again.ready()
     assert state["answers"]["labels"] == 3
     assert again.ask("GET", "/api/map")["cells"][0]["field"] >= 0
     assert len(again.ask("GET", "/api/map")["cells"]) <= 60
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.3])
+def test_ctrl_c_again_and_again_is_no_error(run: Callable[..., Process], pause: float) -> None:
+    studio = run("digits", "--fields", 60)
+    studio.ready()
+    for _ in range(3):
+        if studio.process.poll() is None:
+            studio.process.send_signal(signal.SIGINT)
+        time.sleep(pause)
+    assert studio.end() in (0, -signal.SIGINT)  # the last one may come when all is done and Python is leaving
+    said = studio.log.read_text()
+    assert "0 labels. Everything is in" in said
+    assert "Traceback" not in said
 
 
 def test_a_table_with_names(run: Callable[..., Process], tmp_path: Path) -> None:
@@ -239,6 +253,10 @@ def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_
     assert "no file or folder nothing.csv" in refused("nothing.csv")
     assert "give a whole number, or auto" in refused("digits", "--fields", "many")
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
+    for wrong, text in ((-1.0, "Negative values in data"), (np.nan, "contains NaN"), (np.inf, "contains infinity")):
+        np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 1), wrong), axis=1))
+        assert text in refused("wrong.npy")
+    assert not (tmp_path / "wrong.npy.studio.sqlite").exists()
     np.save(tmp_path / "rows.npy", np.ones((20, 5)))
     studio = run("rows.npy")
     assert "in use by another studio" in refused("rows.npy")

@@ -76,6 +76,8 @@ def label(
             import_module(needed)
     except ModuleNotFoundError as error:
         raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
+    from tnesi._parameters import check_rows
+    from tnesi.classifier import SimpletronClassifier
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings
     from tnesi.studio.security import Door
@@ -102,6 +104,7 @@ def label(
                 f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
                 "of each are needed"
             )
+        check_rows(SimpletronClassifier(), found.X, reset=True)  # here, and not on a page that is open already
         store = Store(project or _project_of(data), found.fingerprint, found.name, found.rows.n_rows)
     known = remembered(store.project)
     listening = bind(host, port, known.port)
@@ -116,8 +119,10 @@ def label(
         with suppress(KeyboardInterrupt):  # the way to end it
             Server(session, door).run(sockets=[listening])
     finally:
-        session.close()
-        out.say(f"Everything is in {store.path}. Go on with the same command.")
+        with suppress(KeyboardInterrupt):  # somebody is in a hurry: what is not written yet was not acknowledged
+            session.close()
+        n = len(store.view.labels)
+        out.say(f"{n:,} label{'s'[: n != 1]}. Everything is in {store.path}. Go on with the same command.")
 
 
 def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:

@@ -104,6 +104,8 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            return  # it is ending, in three seconds at most; uvicorn would break off with tracebacks
         bell = getattr(self._guard.app.state, "bell", None)
         if bell is not None:
             bell.closing = True
