@@ -92,6 +92,59 @@ def test_what_weak_links_carry_stays() -> None:
     np.testing.assert_allclose(graph.links @ np.sqrt(graph.mass), np.sqrt(graph.mass), rtol=1e-4)
 
 
+def sharp_activities(n: int, n_fields: int, seed: int, sharpness: float) -> sparse.csr_array:
+    """Return activities of which one is nearly all of a row: the graph falls into islands."""
+    rng = np.random.default_rng(seed)
+    place, centre = rng.random(n)[:, None], np.linspace(0, 1, n_fields)
+    s = np.exp(-sharpness * np.abs(place - centre))
+    s[s < np.sort(s, axis=1)[:, [-4]]] = 0
+    return sparse.csr_array((s / s.sum(axis=1, keepdims=True)).astype(np.float32))
+
+
+@given(st.integers(0, 1000), st.floats(1, 3000), st.booleans())
+def test_spreading_stays_stable(seed: int, sharpness: float, weighted: bool) -> None:
+    """Eigenvalues outside of [0, 1] would let the polynomials explode."""
+    s = sharp_activities(80, 15, seed, sharpness)
+    weight = np.random.default_rng(seed).integers(1, 9, 80).astype(np.float32) if weighted else None
+    graph = FieldGraph.of(s, weight)
+    links, root = graph.links.toarray().astype(np.float64), np.sqrt(graph.mass)
+    np.testing.assert_allclose(links, links.T, atol=1e-6)
+    np.testing.assert_allclose(links @ root, root, rtol=1e-4, atol=1e-5)
+    value = np.linalg.eigvalsh(links)
+    assert value[0] > -1e-5
+    assert value[-1] < 1 + 1e-5
+
+
+def test_labels_reach_islands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows along a line, the fields of which hardly overlap, a label at either end: each half goes to its own."""
+    s = sharp_activities(400, 20, 0, 2000.0)
+    place = s.toarray().argmax(axis=1)
+    label = np.full(400, -1)
+    label[[np.argmax(place == 0), np.argmax(place == 19)]] = [0, 1]
+
+    def decided(steps: int) -> Array:
+        (q,) = spread(s, label, None, 1.0, [steps])
+        assert q[0, 0] > 0.5
+        assert q[19, 1] > 0.5
+        return np.sign(np.round(q[:, 0] - q[:, 1], 4))
+
+    assert (np.delete(decided(3000), [9, 10]) == np.repeat([1, -1], 9)).all()
+    monkeypatch.setattr(graph_module, "_LEAST_LEAVING", 0.0)
+    assert not decided(3000)[3:17].any()
+
+
+def test_a_hub_of_many_islands_does_not_stop_the_others() -> None:
+    """However many islands lead to one field, steps are not much shorter."""
+    n = 500
+    s = np.zeros((4 * n + 8, n + 3), np.float32)
+    s[np.arange(4 * n), np.arange(4 * n) % n] = 1
+    s[: 4 * n, n] = 1e-9  # all islands are nearest to this one
+    s[4 * n :, n : n + 3] = 1 / 3
+    graph = FieldGraph.of(sparse.csr_array(s), None)
+    assert graph.links[[n + 1], [n + 2]] > 0.25
+    assert graph.links[[0], [n]] > 0
+
+
 @pytest.mark.parametrize("density", [0.05, 0.4])
 def test_weights_are_repetitions(rng: np.random.Generator, density: float) -> None:
     s, count = activities_of(50, 10, 1, density), rng.integers(1, 4, 50)

@@ -124,10 +124,17 @@ def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object
     assert view.can_undo == bool(holding)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "-1", "\ud800", "a\u202eb"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "-1", "\ud800", "a\u202eb", "a\u200db", "\u200d"]
+)
 def test_names_that_are_none(text: str) -> None:
     with pytest.raises(RefusedError):
         class_name(text)
+
+
+@pytest.mark.parametrize("text", ["\U0001f469\u200d\U0001f52c", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"])
+def test_names_may_have_joined_letters(text: str) -> None:
+    assert class_name(text) == text
 
 
 def test_names_are_tidied() -> None:

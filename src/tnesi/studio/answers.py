@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
@@ -15,6 +16,8 @@ MOST_CLASSES = 300
 _KEYS = "123456789"
 _COMMANDS = frozenset("uUsS")
 """Keys that mean something else on the page: undo and skip."""
+_JOINED = re.compile("(?<=[^\\x00-\\x7f])[\\u200c\\u200d](?=[^\\x00-\\x7f])")
+"""Marks between letters of some scripts, and between the parts of an emoji, that are not printed by themselves."""
 
 
 class RefusedError(ValueError):
@@ -243,7 +246,7 @@ def class_name(text: str) -> str:
         raise RefusedError("the name of the class is empty: type one")
     if len(name) > LONGEST_NAME:
         raise RefusedError(f"the name of the class has {len(name)} characters: {LONGEST_NAME} are the most")
-    if not name.isprintable():
+    if not _JOINED.sub("", name).isprintable():
         raise RefusedError("the name of the class has a character that cannot be printed: type it anew")
     if name in MISSING or name == "-1":
         raise RefusedError(f"{name!r} means in tables that there is no label: call the class otherwise")
