@@ -123,7 +123,7 @@ def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
     """Of parts with as many undecided rows, those with fewer labels come first. Names are not asked for any more."""
     s, truth = planted([200] * 4)
     label = np.full(truth.size, -1, np.int32)
-    label[200:210] = 1
+    label[200:204] = 1
     label[[0, 600]] = 0
     t = np.array([[0.9, 0.1], [0.6, 0.4], [0.4, 0.6], [1, 0]])[truth]
     known = Known(label, np.array(["a", "b"]), t, np.full(2, 0.3), np.array(["b", "a"]))

@@ -162,10 +162,10 @@ def question(row: int) -> Any:
 
 
 def test_parts() -> None:
-    assert n_parts(2) == (2, 2, 2)
-    assert n_parts(5) == (5, 5, 5)
-    assert n_parts(150) == (10, 10, 10)
-    assert n_parts(100_000) == (10, 50, 300)
+    assert n_parts(2) == (2, 2, 2, 2)
+    assert n_parts(5) == (5, 5, 5, 5)
+    assert n_parts(150) == (10, 10, 10, 10)
+    assert n_parts(100_000) == (10, 50, 100, 300)
 
 
 def test_more_labels_mean_a_narrower_interval() -> None:

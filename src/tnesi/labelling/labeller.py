@@ -29,6 +29,9 @@ _TRUST = 0.955
 """The accuracy expected of spreading before a label has tested it; of clusters it is what their runs agree on."""
 _CLEAN = 0.9
 """Where fewer of the labels left out are right, rows do not label themselves: it would not be worth the time."""
+_SURE, _MORE = 1.5, 0.4
+"""Labels left out change what is done by default where they speak for it by so many standard errors and so many labels
+of each class: those left out are few, and often not a fair sample."""
 _SAMPLE = 5000
 
 
@@ -229,5 +232,5 @@ def _best_steps(right: Array, n_classes: int) -> int:
 
 def _beyond_chance(gain: Array, n_classes: int) -> Array:
     """Return whether so many more labels are predicted (L, or L x ways) that it is no chance of the labels."""
-    out: Array = gain.sum(axis=0) > np.sqrt(np.sum(gain**2, axis=0)) + n_classes / 5
+    out: Array = gain.sum(axis=0) > _SURE * np.sqrt(np.sum(gain**2, axis=0)) + _MORE * n_classes
     return out

@@ -126,15 +126,15 @@ def explore(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: 
 def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
     """Return up to `n` typical rows of the parts in which most rows are undecided.
 
-    Labels that a part has got already count against it. Parts have to be small: a label decides little more than the
-    rows around it. There is no question about names: with labels in many parts another one of the same two classes
+    A part shares its undecided rows out among the labels that it has got already and the next one. Parts should be the
+    smaller, the more labels there are: a label decides little more than the rows around it. There is no question about names: with labels in many parts another one of the same two classes
     would not settle what those before it have not.
     """
     if known.classes.size < 2:
         return []  # nothing competes yet
     weight, place = _weight(labeller), labeller.clusters(n_parts).place
     n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
-    worth = np.bincount(place, weight * known.doubt, n_parts) / np.sqrt(1 + n_labels)
+    worth = np.bincount(place, weight * known.doubt, n_parts) / (1 + n_labels)
     questions = []
     for part in np.argsort(-worth, kind="stable")[:n]:
         inside = place == part

@@ -20,8 +20,10 @@ Array = npt.NDArray[Any]
 
 AHEAD = 10
 """Questions that are prepared."""
-_SOME, _MANY = 50, 300
-"""Parts of the data in which classes are looked for, and in which it is seen what they compete for."""
+_SOME, _MORE, _MANY = 50, 100, 300
+"""Parts of the data in which classes are looked for, and in which it is seen what they compete for: at first, then."""
+_SMALLER_FROM = 50
+"""Labels from which that is seen in the smallest parts."""
 _EXPLORED, _OF_FIVE = 40, 3
 """Until there are so many labels, so many of five questions look for classes that have not been met."""
 _CLEAR = 0.1
@@ -32,19 +34,19 @@ _MOST_CLIENTS = 1000
 ANY_ROW = "a row at random: there is no better question just now"
 
 
-def n_parts(n_rows: int) -> tuple[int, int, int]:
+def n_parts(n_rows: int) -> tuple[int, int, int, int]:
     """Return into how many parts the data are divided to find questions.
 
-    Classes are looked for in few parts first, then in more; what they compete for is seen in many small ones. These
-    have 20 rows at least, if there are as many as that.
+    Classes are looked for in few parts first, then in more; what they compete for is seen in smaller ones, and in the
+    smallest when there are many labels. These have 20 rows at least, if there are as many as that.
 
     Examples
     --------
     >>> n_parts(60_000), n_parts(1000)
-    ((10, 50, 300), (10, 50, 50))
+    ((10, 50, 100, 300), (10, 50, 50, 50))
     """
     most = max(2, min(n_rows, max(N_CLUSTERS, n_rows // 20)))
-    return min(N_CLUSTERS, most), min(_SOME, most), min(_MANY, most)
+    return min(N_CLUSTERS, most), min(_SOME, most), min(_MORE, most), min(_MANY, most)
 
 
 def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
@@ -57,7 +59,7 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
     """
     given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
     exclude = sorted(skips)
-    few, some, many = n_parts(n_rows)
+    few, some, more, many = n_parts(n_rows)
     with single_threaded_blas():
         place = labeller.clusters(few).place
         reached = set(place[given].tolist())
@@ -70,7 +72,8 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
         elif known.doubt.mean() < _CLEAR and (covering := explore(labeller, known, n, n_parts=many, exclude=exclude)):
             rest = covering
         else:
-            decisive = settle(labeller, known, n, n_parts=many, exclude=exclude)
+            small = many if given.size >= _SMALLER_FROM else more
+            decisive = settle(labeller, known, n, n_parts=small, exclude=exclude)
             explored = given.size >= _EXPLORED and decisive
             finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
             rest = list(_mixed(finding, decisive, given.size))
