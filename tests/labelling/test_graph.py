@@ -110,9 +110,19 @@ def test_spreading_stays_stable(seed: int, sharpness: float, weighted: bool) -> 
     links, root = graph.links.toarray().astype(np.float64), np.sqrt(graph.mass)
     np.testing.assert_allclose(links, links.T, atol=1e-6)
     np.testing.assert_allclose(links @ root, root, rtol=1e-4, atol=1e-5)
-    value = np.linalg.eigvalsh(links)
-    assert value[0] > -1e-5
-    assert value[-1] < 1 + 1e-5
+    near = (s.toarray() * np.sqrt(1 if weight is None else weight[:, None]) / np.maximum(root, 1e-12))[::2]
+    for clamped in (0 * links, graph.pace * near.T @ near):
+        value = np.linalg.eigvalsh(links - clamped)
+        assert value[0] > -1e-5
+        assert value[-1] < 1 + 1e-5
+
+
+@given(st.integers(0, 1000), st.floats(1, 3000), st.floats(0.01, 1))
+def test_many_steps_do_not_explode(seed: int, sharpness: float, clamp: float) -> None:
+    s = sharp_activities(80, 15, seed, sharpness)
+    (q,) = spread(s, np.where(np.arange(80) % 2, np.arange(80) % 3, -1), None, clamp, [2000])
+    assert q.max() < 1 + 2e-3
+    np.testing.assert_allclose(q[q.any(axis=1)].sum(axis=1), 1, atol=2e-3)
 
 
 def test_labels_reach_islands(monkeypatch: pytest.MonkeyPatch) -> None:

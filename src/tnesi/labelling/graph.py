@@ -46,10 +46,13 @@ class FieldGraph:
     mass : (C,) array of float64
         m, by which the fields differ in size.
     links : csr_array of float32, C x C
+    pace : float
+        By how much a step is shorter than it would be without bridges.
     """
 
     mass: Array
     links: sparse.csr_array
+    pace: float = 1.0
 
     @classmethod
     def of(cls, activities: sparse.csr_array, weight: Array | None) -> FieldGraph:
@@ -64,10 +67,11 @@ class FieldGraph:
         links.data[links.data < _WEAKEST_LINK] = 0
         links.eliminate_zeros()
         leaving = (links @ root) * _inverse(root) - links.diagonal()
-        bridges, slower = _bridges(activities, weight, mass, leaving)
-        links = sparse.csr_array((links + bridges) / slower)
+        bridges = _bridges(activities, weight, mass, leaving)
+        pace = 1 / (1 + 2 * float((bridges @ root * _inverse(root)).max()))  # else eigenvalues could be below 0
+        links = sparse.csr_array((links + bridges) * pace)
         kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
-        return cls(mass, sparse.csr_array(links + kept).astype(np.float32))
+        return cls(mass, sparse.csr_array(links + kept).astype(np.float32), pace)
 
     def spread(
         self,
@@ -95,6 +99,7 @@ class FieldGraph:
         steps : sequence of int
             After how many steps to look.
         """
+        clamp *= self.pace
         inverse = _inverse(np.sqrt(self.mass))
         near = sparse.csr_array(activities.astype(np.float64) @ sparse.diags_array(inverse))
         links = sparse.csr_array(self.links - clamp * (near.T @ near)).astype(np.float32)
@@ -136,13 +141,8 @@ def nearness(activities: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(1 / near.sum(axis=1)) @ near)
 
 
-def _bridges(
-    activities: sparse.csr_array, weight: Array | None, mass: Array, leaving: Array
-) -> tuple[sparse.csr_array, float]:
-    """Return links for fields that labels leave too rarely, and by how much all steps have to be shorter with them.
-
-    Without that, the links could have eigenvalues below 0.
-    """
+def _bridges(activities: sparse.csr_array, weight: Array | None, mass: Array, leaving: Array) -> sparse.csr_array:
+    """Return links for fields that labels leave too rarely (C x C, scaled like the others)."""
     missing = np.where(mass > 0, np.maximum(_LEAST_LEAVING - leaving, 0), 0)
     islands = np.flatnonzero(missing)
     near = nearness(activities)
@@ -163,9 +163,7 @@ def _bridges(
     flow *= np.minimum(1, _BUSIEST * _inverse(at_other))[other]
     ends = np.concatenate([island, other]), np.concatenate([other, island])
     root = np.sqrt(mass)
-    bridges = sparse.csr_array((np.tile(flow, 2) / (root[ends[0]] * root[ends[1]]), ends), shape=(mass.size,) * 2)
-    added = (bridges @ root) * _inverse(root)
-    return bridges, 1 + 2 * float(added.max(initial=0))
+    return sparse.csr_array((np.tile(flow, 2) / (root[ends[0]] * root[ends[1]]), ends), shape=(mass.size,) * 2)
 
 
 def _products(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:

@@ -127,8 +127,8 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
     """Return up to `n` typical rows of the parts in which most rows are undecided.
 
     A part shares its undecided rows out among the labels that it has got already and the next one. Parts should be the
-    smaller, the more labels there are: a label decides little more than the rows around it. There is no question about names: with labels in many parts another one of the same two classes
-    would not settle what those before it have not.
+    smaller, the more labels there are: a label decides little more than the rows around it. There is no question about
+    names: with labels in many parts another one of the same two classes would not settle what those before it have not.
     """
     if known.classes.size < 2:
         return []  # nothing competes yet
