@@ -110,6 +110,7 @@ def test_mixtures_are_timed_once(table_folder: MakeFolder) -> None:
     cells = [text.strip() for text in page.text.split("\n") if text.strip()]
     at = cells.index("first layer")
     assert cells[at + 1 : at + 4] == ["2", "10.00", "20.0"]  # not 14: one for each run
+    assert cells[cells.index("runs of each setting") + 1] == "2 (4 with one label per class)"
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 10, 52])

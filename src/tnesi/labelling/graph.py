@@ -61,8 +61,8 @@ class FieldGraph:
         each = np.ones(activities.nnz) if weight is None else np.repeat(weight.astype(np.float64), length)
         mass = np.bincount(activities.indices, activities.data * each, activities.shape[1])
         root = np.sqrt(mass)
-        near = activities.data * np.sqrt(each) * _inverse(root)[activities.indices]
-        near = sparse.csr_array((near, activities.indices, activities.indptr), shape=activities.shape)
+        scaled = activities.data * np.sqrt(each) * _inverse(root)[activities.indices]
+        near = sparse.csr_array((scaled, activities.indices, activities.indptr), shape=activities.shape)
         links = _products(near, near)
         links.data[links.data < _WEAKEST_LINK] = 0
         links.eliminate_zeros()

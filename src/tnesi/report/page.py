@@ -155,7 +155,7 @@ def _circumstances(configuration: Row) -> Section:
         "rows used in training": configuration.get("train_rows"),
         "labels per class": _listed(configuration.get("labels_per_class")),
         "degrees of truncation C'": _listed(configuration.get("truncations")),
-        "runs of each setting": configuration.get("runs"),
+        "runs of each setting": _runs(configuration),
         "seeds": _listed(configuration.get("seeds")),
     }
     return Section(
@@ -166,6 +166,13 @@ def _circumstances(configuration: Row) -> Section:
         ],
         results=False,
     )
+
+
+def _runs(configuration: Row) -> str | None:
+    runs, factor = configuration.get("runs"), configuration.get("one_label_factor", 1)
+    if not isinstance(runs, int) or not isinstance(factor, int) or factor == 1:
+        return runs
+    return f"{runs} ({factor * runs} with one label per class)"
 
 
 def _listed(values: list[object] | None) -> str | None:
