@@ -155,9 +155,29 @@ def test_a_hub_of_many_islands_does_not_stop_the_others() -> None:
     assert graph.links[[0], [n]] > 0
 
 
+def test_bridges_lead_to_fields_with_mass() -> None:
+    """Fields that are hardly active anywhere are nearer, and would carry nothing."""
+    s = np.zeros((20, 5), np.float32)
+    s[:10] = [1, 1e-6, 1e-6, 1e-6, 1e-9]
+    s[10:, 4] = 1
+    links = FieldGraph.of(sparse.csr_array(s), None).links
+    assert links[[0], [4]] > 0.01
+
+
+def test_bridges_are_found_a_few_fields_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = sharp_activities(300, 40, 3, 900.0)
+    whole = FieldGraph.of(s, None).links.toarray()
+    monkeypatch.setattr(graph_module, "_ISLANDS", 7)
+    np.testing.assert_array_equal(FieldGraph.of(s, None).links.toarray(), whole)
+    monkeypatch.setattr(graph_module, "_DENSE", 0.0)
+    np.testing.assert_allclose(FieldGraph.of(s, None).links.toarray(), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("sharpness", [0.0, 900.0])
 @pytest.mark.parametrize("density", [0.05, 0.4])
-def test_weights_are_repetitions(rng: np.random.Generator, density: float) -> None:
-    s, count = activities_of(50, 10, 1, density), rng.integers(1, 4, 50)
+def test_weights_are_repetitions(rng: np.random.Generator, density: float, sharpness: float) -> None:
+    s = sharp_activities(50, 10, 1, sharpness) if sharpness else activities_of(50, 10, 1, density)
+    count = rng.integers(1, 4, 50)
     repeated = sparse.csr_array(s.toarray()[np.repeat(np.arange(50), count)])
     weighted, many = FieldGraph.of(s, count.astype(np.float32)), FieldGraph.of(repeated, None)
     np.testing.assert_allclose(weighted.mass, many.mass, rtol=1e-5)

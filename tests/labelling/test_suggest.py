@@ -120,15 +120,15 @@ def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
 
 
 def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
-    """Of parts with as many undecided rows, those with fewer labels come first. Names are not asked for any more."""
+    """Undecided rows count for each label of their part and the next one. Names are not asked for any more."""
     s, truth = planted([200] * 4)
     label = np.full(truth.size, -1, np.int32)
-    label[200:204] = 1
+    label[200:210] = 1
     label[[0, 600]] = 0
     t = np.array([[0.9, 0.1], [0.6, 0.4], [0.4, 0.6], [1, 0]])[truth]
     known = Known(label, np.array(["a", "b"]), t, np.full(2, 0.3), np.array(["b", "a"]))
     found = settle(labeller_of(s), known, 3, n_parts=4)
-    assert truth[rows_of(found)].tolist() == [2, 1, 0]
+    assert truth[rows_of(found)].tolist() == [2, 0, 1]
     assert found[0].classes == ("b", "a")
     assert found[0].reason.startswith("between b and a: about 8")
     assert all("undecided" in one.reason for one in found)

@@ -125,7 +125,22 @@ def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "a" * 101, "a\nb", "\x00", "NA", "nan", "-1", "\ud800", "a\u202eb", "a\u200db", "\u200d"]
+    "text",
+    [
+        "",
+        "  ",
+        "a" * 101,
+        "a\nb",
+        "\x00",
+        "NA",
+        "nan",
+        "-1",
+        "\ud800",
+        "a\u202eb",
+        "a\u200db",
+        "\u200d",
+        "é\u200d\u200dé",
+    ],
 )
 def test_names_that_are_none(text: str) -> None:
     with pytest.raises(RefusedError):

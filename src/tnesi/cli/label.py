@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import webbrowser
 from contextlib import suppress
@@ -119,10 +121,13 @@ def label(
         with suppress(KeyboardInterrupt):  # the way to end it
             Server(session, door).run(sockets=[listening])
     finally:
-        with suppress(KeyboardInterrupt):  # somebody is in a hurry: what is not written yet was not acknowledged
-            session.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # from here on it ends by itself, in seconds
+        ended = session.close()
         n = len(store.view.labels)
         out.say(f"{n:,} label{'s'[: n != 1]}. Everything is in {store.path}. Go on with the same command.")
+        if not ended:  # Python must not leave under a thread that learns
+            sys.stdout.flush()
+            os._exit(0)
 
 
 def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:

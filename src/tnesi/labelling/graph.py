@@ -20,9 +20,11 @@ _WEAKEST_LINK = 1e-3
 """Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
 
 _LEAST_LEAVING = 0.02
-"""A label leaves every field with this probability at least in each step, so that it gets everywhere."""
+"""Fields that labels leave less often than this in a step get bridges, by which they leave about as often."""
 _BRIDGES, _BUSIEST = 3, 0.1
-"""Links that are added to a field which labels would not leave, and how much they may add to one at their other end."""
+"""Bridges of such a field, and by how much all those that end in one field may make labels leave it more often."""
+_ISLANDS = 1000
+"""Fields for which bridges are looked for at a time, as they share rows with very many others."""
 _FLAT = 0.1
 """Activities are raised to this power: all fields of a row count nearly alike."""
 
@@ -70,7 +72,7 @@ class FieldGraph:
         bridges = _bridges(activities, weight, mass, leaving)
         pace = 1 / (1 + 2 * float((bridges @ root * _inverse(root)).max()))  # else eigenvalues could be below 0
         links = sparse.csr_array((links + bridges) * pace)
-        kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what would have left by weak links stays
+        kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what does not leave any more stays
         return cls(mass, sparse.csr_array(links + kept).astype(np.float32), pace)
 
     def spread(
@@ -145,18 +147,14 @@ def _bridges(activities: sparse.csr_array, weight: Array | None, mass: Array, le
     """Return links for fields that labels leave too rarely (C x C, scaled like the others)."""
     missing = np.where(mass > 0, np.maximum(_LEAST_LEAVING - leaving, 0), 0)
     islands = np.flatnonzero(missing)
-    near = nearness(activities)
-    of_islands = near[:, islands]
-    if weight is not None:
-        of_islands = sparse.csr_array(sparse.diags_array(weight.astype(np.float64)) @ of_islands)
-    common = _products(of_islands, near).tocoo()
-    island, other, value = islands[common.row], common.col, common.data
-    there = (island != other) & (mass[other] > 0) & (value > 0)
-    island, other, value = island[there], other[there], value[there]
-    order = np.lexsort((other, -value, island))
-    island, other, value = island[order], other[order], value[order]
-    best = np.arange(island.size) - np.searchsorted(island, island) < _BRIDGES
-    island, other, value = island[best], other[best], value[best]
+    if not islands.size:
+        return sparse.csr_array((mass.size, mass.size))
+    near = nearness(activities).astype(np.float64)
+    found = [
+        _next_fields(near, weight, mass, islands[start : start + _ISLANDS])
+        for start in range(0, islands.size, _ISLANDS)
+    ]
+    island, other, value = (np.concatenate(each) for each in zip(*found, strict=True))
     share = value / np.bincount(island, value, mass.size)[island]
     flow = share * missing[island] * np.minimum(mass[island], mass[other])
     at_other = np.bincount(other, flow, mass.size) * _inverse(mass)
@@ -164,6 +162,32 @@ def _bridges(activities: sparse.csr_array, weight: Array | None, mass: Array, le
     ends = np.concatenate([island, other]), np.concatenate([other, island])
     root = np.sqrt(mass)
     return sparse.csr_array((np.tile(flow, 2) / (root[ends[0]] * root[ends[1]]), ends), shape=(mass.size,) * 2)
+
+
+def _next_fields(near: sparse.csr_array, weight: Array | None, mass: Array, islands: Array) -> tuple[Array, ...]:
+    """Return the fields that come next for the rows of each island: island, field, and how near that is.
+
+    Fields with less mass than the island are worth less: so much less can be carried to them.
+    """
+    of_islands = near[:, islands]
+    if weight is not None:
+        of_islands = sparse.csr_array(sparse.diags_array(weight.astype(np.float64)) @ of_islands)
+    common = _products(of_islands, near)
+    common.sort_indices()
+    row, other = np.repeat(np.arange(islands.size), np.diff(common.indptr)), common.indices
+    value = common.data * np.minimum(1, mass[other] / mass[islands[row]])
+    value = value.astype(np.float32).astype(np.float64)  # ties are ties, in whichever order rows were added up
+    value[other == islands[row]] = 0
+    begins = np.flatnonzero(np.diff(row, prepend=-1))
+    found = []
+    for _ in range(_BRIDGES):
+        best = np.maximum.reduceat(value, begins)
+        places = np.flatnonzero(value == np.repeat(best, np.diff(begins, append=row.size)))
+        places = places[np.unique(row[places], return_index=True)[1]]
+        places = places[value[places] > 0]
+        found.append((islands[row[places]], other[places], value[places]))
+        value[places] = 0
+    return tuple(np.concatenate(each) for each in zip(*found, strict=True))
 
 
 def _products(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:

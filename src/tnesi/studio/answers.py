@@ -16,7 +16,7 @@ MOST_CLASSES = 300
 _KEYS = "123456789"
 _COMMANDS = frozenset("uUsS")
 """Keys that mean something else on the page: undo and skip."""
-_JOINED = re.compile("(?<=[^\\x00-\\x7f])[\\u200c\\u200d](?=[^\\x00-\\x7f])")
+_JOINED = re.compile("(?<=[^\\x00-\\x7f\\u200c\\u200d])[\\u200c\\u200d](?=[^\\x00-\\x7f\\u200c\\u200d])")
 """Marks between letters of some scripts, and between the parts of an emoji, that are not printed by themselves."""
 
 

@@ -51,12 +51,13 @@ class Learner:
         self._answered.set()
         self._wanted.set()
 
-    def close(self) -> None:
-        """End learning as soon as it can be ended."""
+    def close(self) -> bool:
+        """End learning as soon as it can be ended; return whether it has."""
         self._closing.set()
         self.hear()
         for thread in self._threads:
             thread.join(timeout=10)
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:

@@ -66,10 +66,12 @@ class Session:
         """Begin to learn."""
         self._learner.start()
 
-    def close(self) -> None:
-        """End learning and write what is waiting."""
-        self._learner.close()
-        self.store.close()
+    def close(self) -> bool:
+        """End learning and write what is waiting; return whether learning has ended, which may take long."""
+        try:
+            return self._learner.close()
+        finally:
+            self.store.close()
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call somebody after each change, from whichever thread made it."""
