@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from tnesi.labelling import labeller as labeller_module
-from tnesi.labelling.labeller import Labeller
+from tnesi.labelling.labeller import Labeller, _best_steps, _beyond_chance
 from tnesi.layers.classes import Classes
 
 Planted = Callable[..., Any]
@@ -230,3 +230,11 @@ def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, m
     if method != "cluster":  # which has to give the class a cluster that is another's
         assert error(layer, s[:800], truth) < 3
         assert t[800].argmax() == 4
+
+
+@pytest.mark.parametrize(("better", "worse", "decides"), [(0, 0, False), (5, 0, False), (20, 0, True), (30, 22, False)])
+def test_labels_left_out_decide_beyond_chance(better: int, worse: int, decides: bool) -> None:
+    gain = np.repeat([1.0, -1.0, 0.0], [better, worse, 50])
+    assert _beyond_chance(gain, 10) == decides
+    right = np.stack([gain > 0, gain > 2, gain < 0], axis=1).astype(float)  # after few, more and most steps
+    assert _best_steps(right, 10) == (0 if decides else 2)
