@@ -129,10 +129,7 @@ class Labeller:
         if (right[:, 0] == right[:, 1]).all():
             return equal
         guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in layers])
-        share = np.bincount(guess, minlength=test.n_classes) / guess.size
-        count = np.bincount(test.label, minlength=test.n_classes)
-        worth = (share / count)[test.label]
-        gain = (right[:, 1] - right[:, 0]) * worth / worth.mean()
+        gain = (right[:, 1] - right[:, 0]) * test.worth(np.bincount(guess, minlength=test.n_classes) / guess.size)
         return sized if _beyond_chance(gain, test.n_classes) else equal
 
     def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes | None:
@@ -205,15 +202,16 @@ class Labeller:
     def _calibrate(self, layer: Classes, test: LeftOut, right: Array) -> float:
         """Return the sharpness with which spreading is as certain as it should be.
 
-        Its accuracy is that on labels left out. Where there are few of them, it is believed before to be the share of
-        the points on which naming clusters agrees with it.
+        Its accuracy is that on labels left out, which count by the sizes of their classes. Where there are few of them,
+        it is believed before to be the share of the points on which naming clusters agrees with it.
         """
+        best = layer.posterior(self.activities).argmax(axis=1)
+        right = right * test.worth(np.bincount(best, minlength=test.n_classes) / best.size)
         agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
-            best = layer.posterior(self.activities).argmax(axis=1)
             agreed = float(np.mean(self._named(test.all, test.n_classes) == best))
         sample = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
-        return sharpness_for(layer.posterior(self.activities[sample]), test.expected(right, agreed))
+        return sharpness_for(layer.posterior(self.activities[sample]), min(test.expected(right, agreed), 1.0))
 
     def _of_mixtures(self, activities: sparse.csr_array) -> list[sparse.csr_array]:
         """Return the activities of each mixture by itself; every row sums to 1."""

@@ -63,6 +63,14 @@ class LeftOut:
         tested = self.part >= 0
         return float((right[tested].sum() + self.n_classes * before) / (tested.sum() + self.n_classes))
 
+    def worth(self, share: Array) -> Array:
+        """Return how much each label counts (1 on the average) where classes have the given shares of the data.
+
+        Labels are often not a fair sample: as many of every class, or mostly of those that are hard to tell apart.
+        """
+        out = (share / np.maximum(np.bincount(self.label, minlength=self.n_classes), 1))[self.label]
+        return np.asarray(out / out.mean())
+
     def prefers(self, first: Array, first_trust: float, second: Array, second_trust: float) -> bool:
         """Return whether a method that uses the labels for names only is better than one that learns from them.
 
