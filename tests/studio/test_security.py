@@ -56,6 +56,14 @@ def test_the_page_wants_the_token_and_keeps_it_in_a_cookie(page: Any) -> None:
     assert page.send("GET", "/api/pictures/row/1.png", headers=given).status == 200
 
 
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "foo", "a b=1", "expires=1", "=", "x=\\"])
+def test_cookies_of_other_servers_do_no_harm(page: Any, other: str) -> None:
+    own = f"{page.door.cookie}={page.door.token}"
+    for cookies in (f"{other}; {own}", f"{own}; {other}", f"{other};{own}"):
+        assert page.send("GET", "/api/rows/0", headers={"Cookie": cookies}).status == 200
+    assert page.send("GET", "/api/rows/0", headers={"Cookie": f"{other}; x{own}"}).status == 401
+
+
 def test_a_cookie_alone_changes_nothing(page: Any) -> None:
     headers = posting(page, Cookie=f"{page.door.cookie}={page.door.token}")
     del headers["Authorization"]

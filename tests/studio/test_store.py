@@ -216,3 +216,44 @@ def test_a_full_disk_loses_only_what_was_not_acknowledged(stores: Stores) -> Non
     store.label(10**5, "room again").result()
     store.close()
     assert stores(n_rows=10**6).view.labels == {**taken, 10**5: "room again"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE meta SET value = '../../evil' WHERE name = 'project'",
+        "UPDATE meta SET value = '/home/somebody/package' WHERE name = 'project'",
+        "DELETE FROM meta WHERE name = 'project'",
+        "CREATE TRIGGER t AFTER INSERT ON answers BEGIN DELETE FROM answers; END",
+        "CREATE VIEW v AS SELECT * FROM answers",
+    ],
+)
+def test_a_hostile_project_file(stores: Stores, tmp_path: Path, change: str) -> None:
+    """Its project would become the name of a file, and a trigger would eat answers."""
+    stores().close()
+    with sqlite3.connect(tmp_path / "p.sqlite") as connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(StoreError, match=r"damaged .*: give another file with --project"):
+        stores()
+
+
+def test_writing_goes_on_after_reading_has_failed_too(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    read, insert = store._read, store._insert
+
+    def broken(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(store, "_read", broken)
+    monkeypatch.setattr(store, "_insert", broken)
+    for _ in range(2):
+        with pytest.raises(DiskError):
+            store.label(2, "dog").result(timeout=10)
+    monkeypatch.setattr(store, "_insert", insert)
+    with pytest.raises(DiskError):  # what there was has to be known first
+        store.label(2, "dog").result(timeout=10)
+    monkeypatch.setattr(store, "_read", read)
+    store.label(3, "dog").result(timeout=10)
+    assert store.view.labels == {1: "cat", 3: "dog"}

@@ -77,7 +77,8 @@ async def _file(session: Session, name: str, content: str, write: Callable[[Path
 
 
 def _image_files(session: Session) -> list[str]:
-    return [str(path) for path in getattr(session.data.rows, "paths", ())]
+    """Return the names of the files; what is no text in them is written in hexadecimal."""
+    return [str(path).encode("utf-8", "backslashreplace").decode() for path in getattr(session.data.rows, "paths", ())]
 
 
 def write_labels(session: Session, view: View, path: Path) -> None:

@@ -7,12 +7,13 @@ transaction, and nobody hears that an answer was taken before it is on the disk 
 from __future__ import annotations
 
 import queue
+import re
 import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,6 +70,7 @@ class Store:
         self._lock = threading.Lock()
         self._answers = self._read()
         self.view: View = self._answers.view()
+        self._stale = False  # whether they may have to be read again, after an error
         self.project = self._meta("project")
         self._waiting: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="studio-store", daemon=True)
@@ -226,6 +228,8 @@ class Store:
         """Do all in one transaction. If it fails, nothing of it holds, and everybody hears so."""
         done: list[tuple[Future[Any], Any]] = []
         try:
+            if self._stale:
+                self._start_over()
             with self._lock:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for act, future in together:
@@ -236,7 +240,9 @@ class Store:
                 self._connection.execute("COMMIT")
                 self.view = self._answers.view()
         except Exception as error:
-            self._start_over()
+            self._stale = True
+            with suppress(sqlite3.Error, StoreError):  # else with the next answer
+                self._start_over()
             trouble = _explained(error, self.path)
             for _, future in together:
                 if not future.done():
@@ -251,6 +257,7 @@ class Store:
                 self._connection.execute("ROLLBACK")
             self._answers = self._read()
             self.view = self._answers.view()
+        self._stale = False
 
     def _insert(self, entry: Entry) -> None:
         self._connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry)
@@ -319,6 +326,9 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
         if sound != "ok":
             raise sqlite3.DatabaseError(sound)
         meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+        others = connection.execute("SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
+        if others or not re.fullmatch("[0-9a-f]{16}", str(meta.get("project"))):
+            raise sqlite3.DatabaseError("somebody else has changed it")
         if meta.get("fingerprint") != fingerprint:
             raise StoreError(
                 f"{path} belongs to other data ({meta.get('data')}, {meta.get('rows')} rows), or {name} has changed "
