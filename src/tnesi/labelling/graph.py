@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 _WEAKEST_LINK = 1e-3
 """Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
 
-_LEAST_LEAVING = 0.02
+_LEAST_LEAVING = 0.01
 """Fields that labels leave less often than this in a step get bridges, by which they leave about as often."""
 _BRIDGES, _BUSIEST = 3, 0.1
 """Bridges of such a field, and by how much all those that end in one field may make labels leave it more often."""
