@@ -117,7 +117,7 @@ class SecondLayer(BaseEstimator):
         >>> from tnesi import SimpletronClassifier
         >>> X, truth = load_digits(return_X_y=True)
         >>> y = np.full(len(X), -1)
-        >>> clf = SimpletronClassifier(random_state=1).fit(X, y)
+        >>> clf = SimpletronClassifier(random_state=0).fit(X, y)
         >>> for _ in range(3):
         ...     rows = [suggestion.row for suggestion in clf.suggest(10)]
         ...     y[rows] = truth[rows]  # somebody looks at them
