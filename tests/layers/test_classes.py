@@ -95,17 +95,15 @@ def test_sizes_are_those_of_the_points_that_teach(activities: sparse.csr_array, 
 
 
 def test_shares_of_the_fields(rng: np.random.Generator) -> None:
-    """A layer that knows its sizes says p(k | c) of a field as it was told; one that does not takes all for equal."""
+    """A layer says p(k | c) of a field as it was told, and nothing of fields without any share."""
     shares, mass = rng.dirichlet(np.ones(3), 8), rng.random(8) + 0.1
     each_field = sparse.csr_array(np.eye(8, dtype=np.float32))
-    sized, equal = (Classes.from_shares(shares, mass, sized=sized) for sized in (True, False))
-    np.testing.assert_allclose(sized.posterior(each_field), shares, atol=1e-6)
-    np.testing.assert_allclose(sized.sizes, mass @ shares / mass.sum())
-    assert equal.sizes is None
-    np.testing.assert_array_equal(equal.weights, sized.weights)
-    np.testing.assert_allclose(equal.weights.sum(axis=1), 1, rtol=1e-5)
-    corrected = shares / (mass @ shares)
-    np.testing.assert_allclose(equal.posterior(each_field), corrected / corrected.sum(axis=1, keepdims=True), atol=1e-6)
+    layer = Classes.from_shares(5 * shares, mass)
+    np.testing.assert_allclose(layer.posterior(each_field), shares, atol=1e-6)
+    np.testing.assert_allclose(layer.sizes, mass @ shares / mass.sum())
+    np.testing.assert_allclose(layer.weights.sum(axis=1), 1, rtol=1e-5)
+    shares[2] = 0
+    np.testing.assert_allclose(Classes.from_shares(shares, mass).posterior(each_field)[2], 1 / 3)
 
 
 @pytest.mark.parametrize("sharpness", [1e-2, 0.5, 3.0, 1e4])

@@ -17,12 +17,12 @@ from tnesi.labelling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_cluste
 from tnesi.labelling.graph import FieldGraph
 from tnesi.labelling.left_out import LeftOut
 from tnesi.labelling.naming import evidence, name_clusters, shares_of, surroundings
-from tnesi.layers.classes import Classes
+from tnesi.layers.classes import Classes, normalised
 
 Array = npt.NDArray[Any]
 
-NEAR, FAR = (10, 30, 100), 300
-"""Steps by which labels may spread; the last of the near ones stands for far in tests, which have to be quick."""
+_NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
+"""Steps by which labels may spread; tests have to be quick. What the second number of steps says counts half always."""
 _FIRM_FROM = 10
 """Labels per class from which a labelled point keeps its label for good."""
 _TRUST = 0.955
@@ -33,6 +33,8 @@ _SURE, _MORE = 1.5, 0.4
 """Labels left out change what is done by default where they speak for it by so many standard errors and so many labels
 of each class: those left out are few, and often not a fair sample."""
 _SAMPLE = 5000
+_LEAST = 1e-30
+"""Size of a class that no label has reached."""
 
 
 @dataclass
@@ -66,6 +68,12 @@ class Labeller:
     def mass(self) -> Array:
         return np.concatenate([graph.mass for graph in self.graphs]) / len(self.graphs)
 
+    @cached_property
+    def _sample(self) -> tuple[Array, sparse.csr_array]:
+        """Some rows, and their activities: enough to see how sure a layer is and how large it takes the classes for."""
+        rows = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
+        return rows, self.activities[rows]
+
     def clusters(self, n: int) -> Clusters:
         """Return the points in `n` clusters."""
         if n not in self._clusters:
@@ -92,8 +100,9 @@ class Labeller:
         best = _best_steps(right[:, :, 0], n_classes)
         if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
             return self.name(label, n_classes), "cluster"
-        layer = self._sized(layers[best], test, right[:, best])
-        refined = self._refined(layer, test, right[:, best, 0])
+        sized = self._has_sizes(layers[best], test, right[:, best])
+        layer = layers[best][sized]
+        refined = self._refined(layer, test, right[:, best, 0], sized=sized)
         if refined is not None:
             return refined, "soft"
         layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
@@ -118,21 +127,21 @@ class Labeller:
         place: Array = class_of[self.clusters(n).place]
         return place
 
-    def _sized(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> Classes:
-        """Return one of two layers that spreading has learned: with classes of one size, or of the sizes found.
+    def _has_sizes(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> bool:
+        """Return whether classes have the sizes that spreading has found: which of its two layers is better.
 
-        It is the first, unless the labels left out (`right` says which of them each has predicted) say otherwise. As
-        there may be equally many of every class among the labels but not among the data, they count by the sizes that
-        the classes seem to have, and like one label on the average.
+        They are of one size, unless the labels left out (`right` says which of them each has predicted) say otherwise.
+        As there may be equally many of every class among the labels but not among the data, they count by the sizes
+        that the classes seem to have, and like one label on the average.
         """
-        equal, sized = layers
         if (right[:, 0] == right[:, 1]).all():
-            return equal
-        guess = np.concatenate([one.posterior(self.activities).argmax(axis=1) for one in layers])
+            return False
+        _, sample = self._sample
+        guess = np.concatenate([one.posterior(sample).argmax(axis=1) for one in layers])
         gain = (right[:, 1] - right[:, 0]) * test.worth(np.bincount(guess, minlength=test.n_classes) / guess.size)
-        return sized if _beyond_chance(gain, test.n_classes) else equal
+        return bool(_beyond_chance(gain, test.n_classes))
 
-    def _refined(self, layer: Classes, test: LeftOut, right: Array) -> Classes | None:
+    def _refined(self, layer: Classes, test: LeftOut, right: Array, *, sized: bool) -> Classes | None:
         """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
 
         That takes labels that say where the classes are, and rows of one class that lie together: few of them change
@@ -141,40 +150,46 @@ class Labeller:
         """
         if test.label.size < _FIRM_FROM * test.n_classes or test.expected(right, 0.0) < _CLEAN:
             return None
-        place, sized = layer.posterior(self.activities).argmax(axis=1), layer.sizes is not None
+        place = layer.posterior(self.activities).argmax(axis=1)
         given = (self.activities, test.all, self.weight, test.n_classes, self.seed, self.n_threads)
         refined = refine(place, *given, passes=SETTLE_AGAIN, sized=sized)
         same = refined.posterior(self.activities).argmax(axis=1) == place
         return refined if np.average(same, weights=self.weight) > _TRUST else None
 
-    def _spread_layers(
-        self, points: Array, label: Array, n_classes: int, steps: Sequence[int], n_threads: int
+    def spread_layers(
+        self, points: Array, label: Array, n_classes: int, far: int, n_threads: int
     ) -> list[list[Classes]]:
-        """Return layers after several numbers of steps: with classes of one size, and of the sizes found."""
+        """Return layers after 10, 30 and `far` steps: with classes of one size, and of the sizes found.
+
+        Each of them is a mean with that of 30 steps and the sizes found. Far from labels these say little, and near
+        them they are right more often: where several classes overlap, many steps wash them out.
+        """
         near = self.activities[points]
         if self.weight is not None:
             near = sparse.csr_array(sparse.diags_array(np.sqrt(self.weight[points])) @ near)
-        clamp = min(1.0, (points.size / n_classes / _FIRM_FROM) ** 2)
+        clamp, steps = min(1.0, (points.size / n_classes / _FIRM_FROM) ** 2), (*_NEARBY, far)
         shares = [
             graph.spread(own, label, n_classes, clamp=clamp, steps=steps, n_threads=n_threads)
             for graph, own in zip(self.graphs, self._of_mixtures(near), strict=True)
         ]
-        of_steps = [np.concatenate(of_mixtures) for of_mixtures in zip(*shares, strict=True)]
-        return [[Classes.from_shares(q, self.mass, sized=sized) for sized in (False, True)] for q in of_steps]
+        of_steps = [normalised(np.concatenate(of_mixtures)) for of_mixtures in zip(*shares, strict=True)]
+        of_one_size = [normalised(q / np.maximum(self.mass @ q, _LEAST)) for q in of_steps]
+        ways = zip(of_one_size, of_steps, strict=True)
+        return [[Classes.from_shares(q + of_steps[1], self.mass) for q in both] for both in ways]
 
     def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
         """Spread all labels, and those that are not left out in each round, by each number of steps.
 
-        Returns the layers that all of them teach (see _spread_layers), and which labels are predicted where they are
+        Returns the layers that all of them teach (see spread_layers), and which labels are predicted where they are
         left out (L x 3 x 2).
         """
-        right = np.zeros((test.points.size, len(NEAR), 2))
-        tasks = [(np.ones(test.points.size, bool), (*NEAR[:-1], FAR)), *((rest, NEAR) for _, rest in test.rounds())]
+        right = np.zeros((test.points.size, len(_NEARBY) + 1, 2))
+        tasks = [(np.ones(test.points.size, bool), _FAR), *((rest, FAR_IN_TESTS) for _, rest in test.rounds())]
         each = max(1, self.n_threads // len(tasks))
 
-        def spread(task: tuple[Array, Sequence[int]]) -> list[list[Classes]]:
-            used, steps = task
-            return self._spread_layers(test.points[used], test.label[used], test.n_classes, steps, each)
+        def spread(task: tuple[Array, int]) -> list[list[Classes]]:
+            used, far = task
+            return self.spread_layers(test.points[used], test.label[used], test.n_classes, far, each)
 
         _ = self.graphs  # found before the tasks, which share them
         with ThreadPoolExecutor(min(self.n_threads, len(tasks))) as pool:
@@ -205,13 +220,14 @@ class Labeller:
         Its accuracy is that on labels left out, which count by the sizes of their classes. Where there are few of them,
         it is believed before to be the share of the points on which naming clusters agrees with it.
         """
-        best = layer.posterior(self.activities).argmax(axis=1)
+        rows, sample = self._sample
+        posterior = layer.posterior(sample)
+        best = posterior.argmax(axis=1)
         right = right * test.worth(np.bincount(best, minlength=test.n_classes) / best.size)
         agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
-            agreed = float(np.mean(self._named(test.all, test.n_classes) == best))
-        sample = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
-        return sharpness_for(layer.posterior(self.activities[sample]), min(test.expected(right, agreed), 1.0))
+            agreed = float(np.mean(self._named(test.all, test.n_classes)[rows] == best))
+        return sharpness_for(posterior, min(test.expected(right, agreed), 1.0))
 
     def _of_mixtures(self, activities: sparse.csr_array) -> list[sparse.csr_array]:
         """Return the activities of each mixture by itself; every row sums to 1."""
@@ -222,10 +238,10 @@ class Labeller:
 
 
 def _best_steps(right: Array, n_classes: int) -> int:
-    """Return which of `NEAR`: the most, unless fewer are better by more than the chance of the labels."""
+    """Return which number of steps: the most, unless fewer are better by more than the chance of the labels."""
     gain = right - right[:, -1:]
     better = np.where(_beyond_chance(gain, n_classes), gain.sum(axis=0), 0)
-    return int(better.argmax()) if better.any() else len(NEAR) - 1
+    return int(better.argmax()) if better.any() else right.shape[1] - 1
 
 
 def _beyond_chance(gain: Array, n_classes: int) -> Array:

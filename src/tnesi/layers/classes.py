@@ -45,16 +45,15 @@ class Classes:
         return cls(r, n_classes, sizes, sharpness)
 
     @classmethod
-    def from_shares(cls, shares: Array, mass: Array, *, sized: bool) -> Classes:
-        """Return the layer whose classes have the given shares (C x K) of fields with the given mass.
+    def from_shares(cls, shares: Array, mass: Array) -> Classes:
+        """Return the layer whose p(k | c) are the given shares (C x K, normalised here) of fields with the given mass.
 
-        If it is `sized`, these are its p(k | c); otherwise the classes are taken to be of one size.
+        A field that no class has a share in belongs to none.
         """
-        total = shares.sum(axis=1, keepdims=True)
-        joint = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0) * mass[:, None]
+        joint = normalised(shares) * mass[:, None]
         sizes = joint.sum(axis=0)
         weights = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
-        return cls.from_weights(weights.T, sizes / sizes.sum() if sized else None)
+        return cls.from_weights(weights.T, sizes / sizes.sum())
 
     @classmethod
     def even(cls, n_fields: int, n_classes: int) -> Classes:
@@ -134,9 +133,7 @@ class Classes:
         r = self.r[:, : self.n_classes].astype(np.float64)
         if self.sizes is not None:
             r *= self.sizes
-        total = r.sum(axis=1, keepdims=True)
-        share = np.divide(r, total, out=np.zeros_like(r), where=total > 0)
-        t = np.asarray(activities @ share)
+        t = np.asarray(activities @ normalised(r))
         if self.sharpness != 1:
             t /= np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)
             t **= self.sharpness
@@ -153,6 +150,12 @@ class Classes:
     def prior(self, label: Array | None) -> Prior:
         """Return the prior for points with the given labels (-1: none), or for unlabelled points (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
+
+
+def normalised(shares: Array) -> Array:
+    """Return rows that sum to 1; those without anything stay as they are."""
+    total = shares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))
 
 
 def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Array, n_classes: int) -> Array:

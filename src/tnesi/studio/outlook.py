@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import betaincinv
 
-from tnesi.labelling.labeller import NEAR, Labeller
+from tnesi.labelling.labeller import FAR_IN_TESTS, Labeller
 from tnesi.labelling.left_out import LeftOut
 from tnesi.layers.classes import sums_by_class
 
@@ -140,8 +140,8 @@ def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, met
         return _worst(_surrounded(labeller.activities, points, label, best, n_classes))
     test, found = LeftOut.of(label, n_classes, labeller.seed), []
     for out, rest in test.rounds():
-        given = test.points[rest], test.label[rest], n_classes, (NEAR[-1],), labeller.n_threads
-        ((layer, _),) = labeller._spread_layers(*given)
+        given = test.points[rest], test.label[rest], n_classes, FAR_IN_TESTS, labeller.n_threads
+        layer, _ = labeller.spread_layers(*given)[-1]
         without = layer.posterior(labeller.activities).argmax(axis=1)
         found += _surrounded(labeller.activities, test.points[out], label, without, n_classes)
     return _worst(found) if len(found) <= max(1, _FEW * np.count_nonzero(test.part >= 0)) else []
