@@ -85,6 +85,11 @@ def wait_for(find: Callable[[], Any], seconds: float = 60) -> Any:
 
 
 @pytest.fixture(scope="session")
+def waiting() -> Callable[..., Any]:
+    return wait_for
+
+
+@pytest.fixture(scope="session")
 def digits() -> Data:
     return load_named("digits")
 

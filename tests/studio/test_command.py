@@ -213,11 +213,24 @@ def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
     assert np.mean(right) > 0.95
 
 
-def test_a_folder_of_images(run: Callable[..., Process], tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_all_is_in_one_file_however_it_ends(run: Callable[..., Process], tmp_path: Path, how: int) -> None:
+    """The terminal may be closed, too."""
+    studio = run("digits", "--fields", 20)
+    studio.ready()
+    for row in (3, 4):
+        studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
+    studio.end(how)
+    assert "2 labels. Everything is in" in " ".join(studio.log.read_text().split())
+    assert [path.name for path in tmp_path.glob("*.sqlite*")] == ["digits.studio.sqlite"]
+
+
+def test_a_folder_of_images(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
     X = load_digits().data
     for i in range(120):
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(tmp_path / "photos" / f"{i:03}.png")
+    assert "give a file outside of that folder" in refused("photos", "--project", "photos/mine.sqlite")
     studio = run("photos")
     state = studio.ready()
     assert (state["data"]["kind"], state["data"]["image_shape"]) == ("image", [8, 8])
@@ -228,7 +241,7 @@ def test_a_folder_of_images(run: Callable[..., Process], tmp_path: Path) -> None
     assert (tmp_path / "photos.studio.sqlite").exists()
 
 
-def test_the_fields_of_a_model(run: Callable[..., Process], tmp_path: Path) -> None:
+def test_the_fields_of_a_model(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
     X = load_digits().data
     tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
     studio = run("digits", "--model", "mixture.tnesi")
@@ -236,9 +249,7 @@ def test_the_fields_of_a_model(run: Callable[..., Process], tmp_path: Path) -> N
     assert len(wait_for(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
     studio.end()
     np.save(tmp_path / "other.npy", np.ones((20, 5)))
-    other = run("other.npy", "--model", "mixture.tnesi")
-    failed = wait_for(lambda: (state := other.ask("GET", "/api/state"))["phase"] == "failed" and state)
-    assert "give a model of the same kind of data" in failed["error"]
+    assert "give a model of the same kind of data" in refused("other.npy", "--model", "mixture.tnesi")
 
 
 def test_other_interfaces_are_warned_of(run: Callable[..., Process]) -> None:
@@ -259,7 +270,8 @@ def test_the_token_may_be_given(
 
 def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no file or folder nothing.csv" in refused("nothing.csv")
-    assert "give a whole number, or auto" in refused("digits", "--fields", "many")
+    for wrong_number in ("many", "0", "-3"):
+        assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
     for wrong, text in ((-1.0, "Negative values in data"), (np.nan, "contains NaN"), (np.inf, "contains infinity")):
         np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 1), wrong), axis=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,9 @@ def test_downloads_have_the_newest_answers(page: Any) -> None:
         if row > 3:
             lines = page.get("/api/export/predictions.csv").content.decode().splitlines()
             assert lines[1 + row].startswith(f"{row},{name},1.0")
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "predictions.csv", "model.tnesi"])
+def test_no_room_for_a_download(labelled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert "there is no folder" in labelled.get(f"/api/export/{name}", status=507)["error"]

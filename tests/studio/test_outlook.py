@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tnesi.data import Data, open_data
-from tnesi.studio import first_layer
+from tnesi.labelling.suggest import settle
+from tnesi.studio import first_layer, questions
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.learned import Learned, learn
@@ -98,6 +99,23 @@ def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: 
     assert asked_for(12, doubt=0.5)[:6] == [True, False, False, True, True, True]  # 2, 3, 4, 0, 1, 2 of five
     assert not any(asked_for(45, doubt=0.5))
     assert all(asked_for(12, doubt=0))  # classes are clear
+
+
+def test_with_many_labels_questions_are_about_smaller_parts(
+    kinds: Data, layer: FirstLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = []
+
+    def watched(*given: Any, n_parts: int, **more: Any) -> Any:
+        parts.append(n_parts)
+        return settle(*given, n_parts=n_parts, **more)
+
+    monkeypatch.setattr(questions, "n_parts", lambda _: (10, 12, 15, 20))
+    monkeypatch.setattr(questions, "settle", watched)
+    for n in (20, 49, 50, 80):
+        known = learn(layer, view_of({row: str(kinds.y[row]) for row in range(0, 600, 7)[:n]})).known()
+        plan(layer.classifier._known_labeller(), replace(known, posterior=known.posterior / 2), ())
+    assert parts == [15, 15, 20, 20]
 
 
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:

@@ -257,3 +257,42 @@ def test_writing_goes_on_after_reading_has_failed_too(stores: Stores, monkeypatc
     monkeypatch.setattr(store, "_read", read)
     store.label(3, "dog").result(timeout=10)
     assert store.view.labels == {1: "cat", 3: "dog"}
+
+
+def test_a_copy_of_the_file_has_all_answers_while_the_studio_runs(stores: Stores, tmp_path: Path) -> None:
+    store = stores()
+    for row in range(5):
+        store.label(row, "cat").result()
+        (tmp_path / "copy.sqlite").write_bytes(store.path.read_bytes())
+        copy = stores("copy.sqlite")
+        assert copy.view.labels == dict.fromkeys(range(row + 1), "cat")
+        copy.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_gone_keeps_no_answers(stores: Stores, tmp_path: Path, replaced: bool) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    store.path.rename(tmp_path / "elsewhere.sqlite")
+    if replaced:
+        store.path.write_bytes(b"")
+    with pytest.raises(DiskError, match=r"was removed or replaced.*--labels"):
+        store.label(2, "dog").result()
+    assert store.view.labels == {1: "cat"}
+    store.path.unlink(missing_ok=True)
+    (tmp_path / "elsewhere.sqlite").rename(store.path)
+    store.label(2, "dog").result()
+    assert store.view.labels == {1: "cat", 2: "dog"}
+
+
+def test_a_request_is_of_one_kind(stores: Stores) -> None:
+    store = stores()
+    store.label(1, "cat", "me", "first").result()
+    with pytest.raises(RefusedError, match="as label"):
+        store.undo("me", "first").result()
+    assert store.view.labels == {1: "cat"}
+
+
+def test_labels_that_cannot_be_names_are_told_with_their_row(stores: Stores) -> None:
+    with pytest.raises(RefusedError, match="the label of row 7: the name of the class has 200 characters"):
+        stores().import_labels([(3, "cat"), (7, "x" * 200)])

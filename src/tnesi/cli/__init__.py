@@ -14,5 +14,8 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'tnesi[cli]'")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave nothing half-written
+    for name in ("SIGTERM", "SIGHUP"):  # told to end, or the terminal was closed: leave nothing half-written
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     app()

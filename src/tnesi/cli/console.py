@@ -265,9 +265,13 @@ def file_size(path: Path) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
+_HARMLESS = "\n\u200c\u200d"
+"""Ends of lines, and marks that join letters or the parts of an emoji."""
+
+
 def printable(text: str) -> str:
     """Return text without control characters: what comes from files must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c.isprintable() or c in _HARMLESS else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def percent(value: float) -> str:

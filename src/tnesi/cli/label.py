@@ -80,8 +80,9 @@ def label(
         raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
     from tnesi._parameters import check_rows
     from tnesi.classifier import SimpletronClassifier
+    from tnesi.model_file import load
     from tnesi.studio.address_book import remember, remembered, token_from_environment
-    from tnesi.studio.first_layer import Settings
+    from tnesi.studio.first_layer import Settings, check_features
     from tnesi.studio.security import Door
     from tnesi.studio.server import Server, bind, new_token
     from tnesi.studio.session import Session
@@ -107,7 +108,12 @@ def label(
                 "of each are needed"
             )
         check_rows(SimpletronClassifier(), found.X, reset=True)  # here, and not on a page that is open already
-        store = Store(project or _project_of(data), found.fingerprint, found.name, found.rows.n_rows)
+        if model is not None:
+            check_features(model, load(model).n_features_in_, found)
+        path = project or _project_of(data)
+        if Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
+            raise ValueError(f"--project {path} is among the data in {data}: give a file outside of that folder")
+        store = Store(path, found.fingerprint, found.name, found.rows.n_rows)
     known = remembered(store.project)
     listening = bind(host, port, known.port)
     door = Door(given_token or known.token or new_token(), host, listening.getsockname()[1])
@@ -146,10 +152,9 @@ def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
 def _n_fields(text: str | None) -> Any:
     if text is None or text == "auto":
         return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"--fields {text}: give a whole number, or auto") from None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"--fields {text}: give a whole number from 1 on, or auto")
+    return int(text)
 
 
 def _shape_of(model: Path | None) -> tuple[int, int] | None:

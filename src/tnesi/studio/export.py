@@ -19,6 +19,7 @@ from tnesi.studio.answers import View
 from tnesi.studio.learned import Learned
 from tnesi.studio.requests import RequestError
 from tnesi.studio.session import Session
+from tnesi.studio.store import DiskError
 from tnesi.studio.summary import write_summary
 
 FILES = {
@@ -63,11 +64,16 @@ async def _newest(session: Session) -> Learned:
 
 
 async def _file(session: Session, name: str, content: str, write: Callable[[Path], None]) -> Response:
-    folder = Path(tempfile.mkdtemp(prefix="tnesi-studio-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tnesi-studio-"))
+    except OSError as error:
+        raise DiskError(f"there is no folder to write {name} to: {error}") from error
     try:
         await asyncio.to_thread(write, folder / name)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise DiskError(f"{name} could not be written to {folder.parent} ({error}): is there room?") from error
         raise
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in Path(session.data.name).stem)
     return FileResponse(

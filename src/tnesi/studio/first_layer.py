@@ -55,7 +55,10 @@ class Settings:
 
     def of_project(self, kept: str) -> bool:
         """Whether a first layer that was learned with other settings will do."""
-        before = json.loads(kept or "{}")
+        try:
+            before = dict(json.loads(kept or "{}"))
+        except (ValueError, TypeError):
+            return False  # damaged
         given = {"fields": self.fields, "seed": self.seed}
         return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
 
@@ -162,14 +165,19 @@ def _fit(classifier: SimpletronClassifier, X: Any) -> None:
         classifier.fit(X, np.full(X.shape[0], -1))
 
 
+def check_features(path: Path, n_features: int, data: Data) -> None:
+    """Refuse a model file of other data."""
+    if n_features != data.rows.n_features:
+        raise ValueError(
+            f"{path} was learned from {n_features} features, and the data have {data.rows.n_features}: give a model of "
+            "the same kind of data"
+        )
+
+
 def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     """Return the first layer of a model file, with its activities for all rows of these data."""
     model = load(path)
-    if model.n_features_in_ != data.rows.n_features:
-        raise ValueError(
-            f"{path} was learned from {model.n_features_in_} features, and the data have {data.rows.n_features}: give "
-            "a model of the same kind of data"
-        )
+    check_features(path, model.n_features_in_, data)
     mixtures = [model] if isinstance(model, PoissonMixture) else model.mixtures_
     classifier = new_classifier(settings, n_components=mixtures[0].n_components_, n_mixtures=len(mixtures))
     classifier.mixtures_, classifier.n_iter_ = mixtures, max(mixture.n_iter_ for mixture in mixtures)
@@ -191,11 +199,13 @@ def to_bytes(layer: FirstLayer) -> bytes:
         return path.read_bytes()
 
 
-def from_bytes(content: bytes) -> FirstLayer:
-    """Return what `to_bytes` made bytes of."""
+def from_bytes(content: bytes, data: Data) -> FirstLayer:
+    """Return what `to_bytes` made bytes of, for these data."""
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
         path.write_bytes(content)
         model = load(path)
-    assert isinstance(model, SimpletronClassifier)
+    fits = isinstance(model, SimpletronClassifier) and model.n_features_in_ == data.rows.n_features
+    if not fits or model.activities_.shape[0] != data.rows.n_rows:
+        raise ValueError("it is of other data")
     return FirstLayer(model)

@@ -79,7 +79,8 @@ class Learner:
         self._wanted.set()  # the first questions are found while the map is made
         session.publish_layer(layer, make_map(layer), "ready")
         if self._unsaved is not None:
-            session.store.keep_model(first_layer.to_bytes(self._unsaved), self._settings.text())
+            with contextlib.suppress(OSError):  # no room for it: next time it is learned anew
+                session.store.keep_model(first_layer.to_bytes(self._unsaved), self._settings.text())
         while not self._closing.is_set():
             self._answered.wait()
             self._answered.clear()
@@ -97,7 +98,8 @@ class Learner:
         kept = session.store.kept_model()
         if kept is not None and settings.of_project(kept[1]):
             session.tell("training", "reading what was learned before", None)
-            return first_layer.from_bytes(kept[0])
+            with contextlib.suppress(ValueError, OSError):  # damaged, or no room to read it: it is learned anew
+                return first_layer.from_bytes(kept[0], session.data)
         if settings.model is not None:
             session.tell("training", f"finding the rows' places in {settings.model.name}", None)
             layer = first_layer.over_model(settings.model, session.data, settings)

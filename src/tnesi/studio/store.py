@@ -6,6 +6,7 @@ transaction, and nobody hears that an answer was taken before it is on the disk 
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import secrets
@@ -67,6 +68,7 @@ class Store:
     def __init__(self, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
         self.path, self._n_rows = path, n_rows
         self._connection = _open(path, fingerprint, name, n_rows)
+        self._file = path.stat()
         self._lock = threading.Lock()
         self._answers = self._read()
         self.view: View = self._answers.view()
@@ -88,11 +90,11 @@ class Store:
                 raise RefusedError(f"there are {len(names)} classes, and no more are possible: use one of them")
             return self._new("label", client, request, row=self._checked(row), label=name)
 
-        return self._take(entry, request)
+        return self._take("label", entry, request)
 
     def skip(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
         """Note that a row is not to be asked for again."""
-        return self._take(lambda: self._new("skip", client, request, row=self._checked(row)), request)
+        return self._take("skip", lambda: self._new("skip", client, request, row=self._checked(row)), request)
 
     def clear(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
         """Take the label off a row."""
@@ -102,7 +104,7 @@ class Store:
                 raise RefusedError(f"row {row} has no label that could be taken off")
             return self._new("clear", client, request, row=row)
 
-        return self._take(entry, request)
+        return self._take("clear", entry, request)
 
     def rename(self, old: str, new: str, client: str = "", request: str = "") -> Future[Taken]:
         """Give a class another name; if there is a class of that name, the two become one."""
@@ -115,7 +117,7 @@ class Store:
                 raise RefusedError(f"the class is called {name!r} already")
             return self._new("rename", client, request, label=name, old=old)
 
-        return self._take(entry, request)
+        return self._take("rename", entry, request)
 
     def undo(self, client: str = "", request: str = "") -> Future[Taken]:
         """Take back the client's last entry, or if it has none the last one of all."""
@@ -126,11 +128,11 @@ class Store:
                 raise RefusedError("there is nothing left to undo")
             return self._new("undo", client, request, row=target.row, undone=target.id)
 
-        return self._take(entry, request)
+        return self._take("undo", entry, request)
 
     def import_labels(self, labels: Iterable[tuple[int, str]]) -> Future[int]:
         """Take labels that come with the data as answers, for rows of which nothing was ever said."""
-        named = [(row, class_name(text)) for row, text in labels]
+        named = [(row, _name_of_row(row, text)) for row, text in labels]
         if len({name for _, name in named}) > MOST_CLASSES:
             raise RefusedError(f"the labels are of more than {MOST_CLASSES} classes: the studio takes no more")
 
@@ -196,10 +198,13 @@ class Store:
 
     # The thread that writes
 
-    def _take(self, entry: Callable[[], Entry], request: str) -> Future[Taken]:
+    def _take(self, kind: str, entry: Callable[[], Entry], request: str) -> Future[Taken]:
         def act() -> Taken:
             if request and request in self._answers.requests:
-                return Taken(self._answers.entries[self._answers.requests[request]], new=False)
+                before = self._answers.entries[self._answers.requests[request]]
+                if before.kind != kind:
+                    raise RefusedError(f"this request was answered before, as {before.kind}: send it by another name")
+                return Taken(before, new=False)
             found = entry()
             self._insert(found)
             return Taken(found, new=True)
@@ -230,6 +235,7 @@ class Store:
         try:
             if self._stale:
                 self._start_over()
+            self._see_file()
             with self._lock:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for act, future in together:
@@ -250,6 +256,14 @@ class Store:
             return
         for future, result in done:
             future.set_result(result)
+
+    def _see_file(self) -> None:
+        """SQLite would go on writing to a file that has no name any more."""
+        if not self.path.exists() or not os.path.samestat(self.path.stat(), self._file):
+            raise DiskError(
+                f"{self.path.name} was removed or replaced, so no more answers can be kept: download labels.csv from "
+                "the page, end the studio, and go on with --labels labels.csv"
+            )
 
     def _start_over(self) -> None:
         with self._lock:
@@ -285,6 +299,13 @@ class Store:
         return "" if found is None else str(found[0])
 
 
+def _name_of_row(row: int, text: str) -> str:
+    try:
+        return class_name(text)
+    except RefusedError as error:
+        raise RefusedError(f"the label of row {row}: {error}") from None
+
+
 def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Connection:
     if path.is_dir():
         raise StoreError(f"{path} is a folder: give the name of a file with --project")
@@ -297,6 +318,7 @@ def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Conne
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA wal_autocheckpoint = 1")  # a copy of the file has all answers, at any time
             _check(connection, path, fingerprint, name, n_rows)
         except BaseException:
             connection.close()

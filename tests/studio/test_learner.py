@@ -1,0 +1,51 @@
+"""What goes on in the background goes on, whatever the project file and the disk are like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tnesi.studio import first_layer
+from tnesi.studio.first_layer import Settings
+from tnesi.studio.session import Session
+from tnesi.studio.store import Store
+
+Waiting = Callable[[Callable[[], Any]], Any]
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE models SET content = x'00'", "UPDATE meta SET value = '{' WHERE name = 'settings'"]
+)
+def test_a_damaged_mixture_is_learned_anew(sessions: Any, waiting: Waiting, damage: str) -> None:
+    before = sessions()
+    before.store.label(3, "three").result()
+    before.store._connection.execute(damage)
+    before.close()
+    session = sessions()
+    assert session.store.view.labels == {3: "three"}
+    assert not session.failed
+    waiting(lambda: len(session.store.kept_model()[0]) > 1000 and session.store.kept_model()[1] != "{")
+
+
+def test_no_room_for_the_mixture_stops_nobody(
+    tmp_path: Path, digits: Any, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "p.sqlite", digits.fingerprint, digits.name, digits.rows.n_rows)
+
+    def no_room(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(first_layer, "to_bytes", no_room)
+    session = Session(digits, store, Settings(fields=20))
+    session.start()
+    try:
+        waiting(lambda: session.questions.ready and session.map_version)
+        store.label(3, "three").result()
+        session.heard()
+        waiting(lambda: session.learned.answer == 1)
+        assert not session.failed
+    finally:
+        session.close()
