@@ -18,6 +18,7 @@ from scipy import sparse
 
 from tnesi.labelling.graph import nearness
 from tnesi.labelling.labeller import Labeller
+from tnesi.layers.classes import margins
 
 Array = npt.NDArray[Any]
 
@@ -124,9 +125,10 @@ def explore(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: 
 
 
 def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
-    """Return up to `n` typical rows of the parts in which most rows are undecided.
+    """Return up to `n` typical rows of the parts in which two classes compete for most rows.
 
-    A part shares its undecided rows out among the labels that it has got already and the next one. Parts should be the
+    How closely they do (1 less the margin) tells better where rows are wrong than how doubtful the first of them is. A
+    part shares out what they compete for among the labels that it has got already and the next one. Parts should be the
     smaller, the more labels there are: a label decides little more than the rows around it. There is no question about
     names: with labels in many parts another one of the same two classes would not settle what those before it have not.
     """
@@ -134,7 +136,7 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
         return []  # nothing competes yet
     weight, place = _weight(labeller), labeller.clusters(n_parts).place
     n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
-    worth = np.bincount(place, weight * known.doubt, n_parts) / (1 + n_labels)
+    worth = np.bincount(place, weight * (1 - margins(known.posterior)), n_parts) / (1 + n_labels)
     questions = []
     for part in np.argsort(-worth, kind="stable")[:n]:
         inside = place == part
