@@ -93,7 +93,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     mixtures_ : list of PoissonMixture
         The first layer: one mixture, or a committee.
     class_sizes_ : ndarray of shape (n_classes,) or None
-        Shares of the classes in the data as far as the labels tell; None where they are taken to be of one size.
+        p(k), by which predictions weigh the classes; None where they all count alike.
     label_method_ : str
         The method that was used.
     label_confidence_ : ndarray of shape (n_classes,)

@@ -8,7 +8,7 @@ weights            float32  C x D    W
 weight_sums        float32  C        sums of its rows, as learning counts them
 lists              int32    C x L    each field's neighbours, -1 for none (neighbourhood search, many fields)
 class_weights      float32  K x C    R, unless there are no labels
-class_sizes        float64  K        shares of the classes in the data, unless they are taken to be of one size
+class_sizes        float64  K        p(k), by which predictions weigh the classes, unless they all count alike
 activity_starts    int64    N + 1    where each training row's activities begin; these, as a compressed sparse
 activity_fields    int32    S        array, and the labels are there unless ``training=False``
 activity_values    float32  S

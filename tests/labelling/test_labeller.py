@@ -72,13 +72,13 @@ def test_the_published_rule_has_the_last_word_where_labels_are_many(
     planted: Planted, some_labels: Planted, monkeypatch: pytest.MonkeyPatch, weighted: bool
 ) -> None:
     """Classes of three clusters each, which overlap at their borders."""
-    s, truth = planted([200] * 6, leak=0.4)
-    label, weight = some_labels(truth % 2, 60), np.full(truth.size, 2, np.float32) if weighted else None
+    s, truth = planted([200] * 6, leak=0.6)
+    label, weight = some_labels(truth % 2, 30), np.full(truth.size, 2, np.float32) if weighted else None
     refined, method = labeller_of(s, weight).learn(label, 2, "auto")
     monkeypatch.setattr(Labeller, "_refined", lambda *_, **__: None)
     spread, _ = labeller_of(s, weight).learn(label, 2, "auto")
     assert method == "soft"
-    assert error(refined, s, truth % 2) < error(spread, s, truth % 2) + 0.5
+    assert error(refined, s, truth % 2) <= error(spread, s, truth % 2)
     assert (refined.r != spread.r).any()
     assert refined.sharpness == 1
 

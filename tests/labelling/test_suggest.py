@@ -119,6 +119,19 @@ def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
     assert not explore(labeller_of(s), known, 0, n_parts=5)
 
 
+def test_settling_looks_where_two_classes_compete(planted: Planted) -> None:
+    """One that is far ahead of two others is more doubtful than two that are equal, and yet rather right."""
+    s, truth = planted([200] * 3)
+    labeller = Labeller(s, [s.shape[1]], None, 0)
+    place = labeller.clusters(3).place
+    posterior = np.where((place == place[0])[:, None], [0.5, 0.5, 0.0], [0.4, 0.3, 0.3])
+    label = np.full(truth.size, -1)
+    label[[1, 201, 401]] = 0, 1, 2
+    known = Known(label, np.arange(3), posterior, np.ones(3), np.array([1, 2, 0]))
+    first, *_ = settle(labeller, known, 3, n_parts=3)
+    assert place[first.row] == place[0]
+
+
 def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
     """Undecided rows count for each label of their part and the next one. Names are not asked for any more."""
     s, truth = planted([200] * 4)

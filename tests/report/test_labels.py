@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tnesi import SimpletronClassifier
-from tnesi.report.labels import Doubt, class_names, doubts, second_layer_lines
+from tnesi.report.labels import Doubt, class_names, class_shares, doubts, second_layer_lines
 
 
 @pytest.fixture
@@ -34,16 +34,24 @@ def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
     said = " ".join(second_layer_lines(model))
     assert "clusters that were found first and named by the labels (cluster)" in said
     assert f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes." in said
-    assert "Shares of the classes: " in said
-    assert model.class_sizes_ is not None
-    assert f"{100 * model.class_sizes_.max():.1f} %" in said
+    shares = class_shares(model)
+    assert shares is not None
+    names, counts = np.unique(model.transduction_, return_counts=True)
+    np.testing.assert_allclose(shares[:-1], counts[1:] / counts.sum())  # the unknown are -1, and the last class
+    assert names.tolist() == [-1, *range(8)]
+    assert f"The smallest class has {100 * shares.min():.1f} % of the rows (" in said
+    assert f"the largest {100 * shares.max():.1f} % of the rows (" in said
 
 
 @pytest.mark.parametrize("method", ["hebbian", "soft", ""])
 def test_methods(model: SimpletronClassifier, method: str) -> None:
     model.label_method_, model.class_sizes_ = method, None
     assert len(second_layer_lines(model)) >= 2
-    for name in ("label_confidence_", "unknown_share_"):  # as in a file without the training rows
+    for name in (
+        "label_confidence_",
+        "unknown_share_",
+        "label_distributions_",
+    ):  # as in a file without the training rows
         delattr(model, name)
     model._label = None
     assert len(second_layer_lines(model)) == 1

@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 import tnesi
 from tnesi.cli.app import app
+from tnesi.cli.label import _project_of
 from tnesi.data import load_named
 from tnesi.studio.address_book import remember, remembered
 
@@ -220,9 +221,33 @@ def test_all_is_in_one_file_however_it_ends(run: Callable[..., Process], tmp_pat
     studio.ready()
     for row in (3, 4):
         studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
-    studio.end(how)
-    assert "2 labels. Everything is in" in " ".join(studio.log.read_text().split())
+    studio.process.send_signal(how)
+    time.sleep(0.1)
+    studio.end(how)  # the shell and the kernel may both tell that a terminal is closed
+    said = " ".join(studio.log.read_text().split())
+    assert "2 labels. Everything is in" in said
+    assert "Traceback" not in said
     assert [path.name for path in tmp_path.glob("*.sqlite*")] == ["digits.studio.sqlite"]
+
+
+def test_labels_are_rescued_where_their_file_is_gone(run: Callable[..., Process], tmp_path: Path) -> None:
+    studio = run("digits", "--fields", 20)
+    studio.ready()
+    for row in (3, 4):
+        studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
+    (tmp_path / "digits.studio.sqlite").unlink()
+    assert studio.end() == 1
+    assert "go on with --labels" in " ".join(studio.log.read_text().split())
+    assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"
+    again = run("digits", "--labels", "digits.studio.labels.csv", "--fields", 20)
+    assert "2 labels taken over." in again.log.read_text()
+
+
+def test_the_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "photos" / "sub").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "photos")
+    for data in (".", "sub/.."):
+        assert _project_of(data) == tmp_path / "photos.studio.sqlite"
 
 
 def test_a_folder_of_images(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,17 @@ Waiting = Callable[[Callable[[], Any]], Any]
 
 
 @pytest.mark.parametrize(
-    "damage", ["UPDATE models SET content = x'00'", "UPDATE meta SET value = '{' WHERE name = 'settings'"]
+    "damage",
+    [
+        "UPDATE models SET content = x'00'",
+        "UPDATE meta SET value = '{' WHERE name = 'settings'",
+        f"UPDATE meta SET value = '{'[' * 100_000}' WHERE name = 'settings'",
+        f"INSERT INTO history VALUES (1, '{'[' * 100_000}')",
+        """INSERT INTO history VALUES (1, '{"answer": 1, "labels": 1, "decided": NaN, "error_estimate": 1e999}')""",
+    ],
+    ids=["mixture", "settings", "deep settings", "deep history", "no numbers"],
 )
-def test_a_damaged_mixture_is_learned_anew(sessions: Any, waiting: Waiting, damage: str) -> None:
+def test_damaged_parts_are_made_anew(sessions: Any, waiting: Waiting, damage: str) -> None:
     before = sessions()
     before.store.label(3, "three").result()
     before.store._connection.execute(damage)
@@ -27,7 +36,9 @@ def test_a_damaged_mixture_is_learned_anew(sessions: Any, waiting: Waiting, dama
     session = sessions()
     assert session.store.view.labels == {3: "three"}
     assert not session.failed
-    waiting(lambda: len(session.store.kept_model()[0]) > 1000 and session.store.kept_model()[1] != "{")
+    assert session.layer.n_fields == 100  # as before
+    waiting(lambda: len(session.store.kept_model()[0]) > 1000)
+    json.dumps(session.state("a"), allow_nan=False)
 
 
 def test_no_room_for_the_mixture_stops_nobody(

@@ -269,6 +269,45 @@ def test_a_copy_of_the_file_has_all_answers_while_the_studio_runs(stores: Stores
         copy.close()
 
 
+@pytest.mark.parametrize("content", [b"", b"nonsense" * 1000])
+def test_a_file_that_was_overwritten_keeps_no_answers(stores: Stores, content: bytes) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    store.path.write_bytes(content)
+    with pytest.raises(DiskError, match="was removed or replaced"):
+        store.label(2, "dog").result()
+    assert store.view.labels == {1: "cat"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE answers SET row = NULL",
+        "UPDATE answers SET row = 100",
+        "UPDATE answers SET row = -1",
+        "UPDATE answers SET kind = 'undo', undone = NULL",
+        "UPDATE answers SET kind = 'rename', label = NULL, old = NULL",
+        "UPDATE answers SET id = 9223372036854775807",
+    ],
+)
+def test_answers_that_cannot_be(stores: Stores, tmp_path: Path, damage: str) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    store.close()
+    with sqlite3.connect(tmp_path / "p.sqlite") as connection:
+        connection.execute(damage)
+    connection.close()
+    with pytest.raises(StoreError, match="damaged"):
+        stores()
+
+
+def test_a_file_that_must_not_be_written(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores().close()
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anything
+    with pytest.raises(StoreError, match="cannot be written"):
+        stores()
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_file_that_is_gone_keeps_no_answers(stores: Stores, tmp_path: Path, replaced: bool) -> None:
     store = stores()
@@ -285,11 +324,28 @@ def test_a_file_that_is_gone_keeps_no_answers(stores: Stores, tmp_path: Path, re
     assert store.view.labels == {1: "cat", 2: "dog"}
 
 
+def test_a_backup_that_was_put_back_is_not_harmed_by_what_came_after_it(stores: Stores, tmp_path: Path) -> None:
+    store = stores()
+    for row in range(50):
+        store.label(row, "cat").result()
+    backup = store.path.read_bytes()
+    for row in [*range(100)] * 5:
+        store.label(row, "dog with a long name").result()
+    (tmp_path / "backup.sqlite").write_bytes(backup)
+    (tmp_path / "backup.sqlite").replace(store.path)
+    store.close()
+    assert stores().view.labels == dict.fromkeys(range(50), "cat")
+
+
 def test_a_request_is_of_one_kind(stores: Stores) -> None:
     store = stores()
     store.label(1, "cat", "me", "first").result()
-    with pytest.raises(RefusedError, match="as label"):
+    with pytest.raises(RefusedError, match="send it by another name"):
         store.undo("me", "first").result()
+    for other in ((2, "cat"), (1, "dog")):
+        with pytest.raises(RefusedError, match="send it by another name"):
+            store.label(*other, "me", "first").result()
+    assert not store.label(1, " cat", "me", "first").result().new
     assert store.view.labels == {1: "cat"}
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Somebody wants it to end, or has closed its terminal."""
+
 
 def main() -> None:
     """Run the command line."""
@@ -14,8 +17,7 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'tnesi[cli]'")
-    for name in ("SIGTERM", "SIGHUP"):  # told to end, or the terminal was closed: leave nothing half-written
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+    for number in ENDING:  # leave nothing half-written
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     app()

@@ -255,7 +255,7 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabelled:
 
 def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -> dict[str, Any]:
     """Say what the second layer has learned."""
-    from tnesi.report.labels import doubts, second_layer_lines
+    from tnesi.report.labels import class_shares, doubts, second_layer_lines
 
     classes = model.classes_.tolist()[: len(model.label_confidence_)]
     names = ", ".join(map(str, classes[:12])) + (", ..." if len(classes) > 12 else "")
@@ -263,7 +263,7 @@ def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -
     for line in second_layer_lines(model):
         out.say(line)
     return {
-        "classes": classes, "label_method": model.label_method_, "class_sizes": model.class_sizes_,
+        "classes": classes, "label_method": model.label_method_, "class_shares": class_shares(model),
         "label_confidence": model.label_confidence_, "doubtful": [doubt._asdict() for doubt in doubts(model)],
         "unknown_share": model.unknown_share_,
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import webbrowser
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tnesi._progress import tell_parts
+from tnesi.cli import ENDING
 from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
 from tnesi.cli.options import AnyData
 
 if TYPE_CHECKING:
     from tnesi.data import Data
     from tnesi.studio.security import Door
+    from tnesi.studio.session import Session
+    from tnesi.studio.store import Store
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN = "own"
@@ -111,7 +115,7 @@ def label(
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)
-        if Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
+        if project is not None and Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
             raise ValueError(f"--project {path} is among the data in {data}: give a file outside of that folder")
         store = Store(path, found.fingerprint, found.name, found.rows.n_rows)
     known = remembered(store.project)
@@ -124,16 +128,46 @@ def label(
     try:
         session.start()
         _announce(out, door, store.path, browser=browser)
+        server = Server(session, door)
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, server.handle_exit)
         with suppress(KeyboardInterrupt):  # the way to end it
-            Server(session, door).run(sockets=[listening])
+            server.run(sockets=[listening])
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # from here on it ends by itself, in seconds
-        ended = session.close()
-        n = len(store.view.labels)
-        out.say(f"{n:,} label{'s'[: n != 1]}. Everything is in {store.path}. Go on with the same command.")
-        if not ended:  # Python must not leave under a thread that learns
+        for number in (signal.SIGINT, *ENDING):
+            signal.signal(number, signal.SIG_IGN)  # from here on it ends by itself, in seconds
+        in_place, ended = store.in_place(), session.close()
+        with suppress(OSError):  # the terminal may be gone
+            out.say(_farewell(store) if in_place else _rescued(session))
             sys.stdout.flush()
-            os._exit(0)
+        if not ended:  # Python must not leave under a thread that learns
+            os._exit(not in_place)
+    if not in_place:
+        raise typer.Exit(1)
+
+
+def _farewell(store: Store) -> str:
+    n, log = len(store.view.labels), Path(f"{store.path}-wal")
+    where = (
+        f"{store.path} and {log.name} beside it, as there is no room to put them together"
+        if log.exists()
+        else store.path
+    )
+    return f"{n:,} label{'s'[: n != 1]}. Everything is in {where}. Go on with the same command."
+
+
+def _rescued(session: Session) -> str:
+    """Write the labels to another file, as the one that had them is gone."""
+    from tnesi.studio.export import write_labels
+
+    path, view = session.store.path.with_suffix(".labels.csv"), session.store.view
+    gone = f"{session.store.path} was removed or replaced while the studio was open"
+    try:
+        write_labels(session, view, path)
+    except OSError as error:
+        return f"{gone}, and its {len(view.labels):,} labels could not be written to {path}: {error}"
+    return f"{gone}. Its {len(view.labels):,} labels are in {path} now: go on with --labels {path}"
 
 
 def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
@@ -152,7 +186,7 @@ def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
 def _n_fields(text: str | None) -> Any:
     if text is None or text == "auto":
         return text
-    if not text.isdecimal() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise ValueError(f"--fields {text}: give a whole number from 1 on, or auto")
     return int(text)
 
@@ -171,7 +205,7 @@ def _project_of(data: str) -> Path:
 
     if data in NAMES:
         return Path(f"{data}.studio.sqlite")
-    path = Path(data).absolute()
+    path = Path(data).absolute() if Path(data).name not in ("", "..") else Path(data).resolve()
     return path.with_name(f"{path.name}.studio.sqlite")
 
 

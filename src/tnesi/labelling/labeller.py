@@ -138,7 +138,7 @@ class Labeller:
             return False
         _, sample = self._sample
         guess = np.concatenate([one.posterior(sample).argmax(axis=1) for one in layers])
-        gain = (right[:, 1] - right[:, 0]) * test.worth(np.bincount(guess, minlength=test.n_classes) / guess.size)
+        gain = (right[:, 1] - right[:, 0]) * test.worth(_share(guess, test.n_classes))
         return bool(_beyond_chance(gain, test.n_classes))
 
     def _refined(self, layer: Classes, test: LeftOut, right: Array, *, sized: bool) -> Classes | None:
@@ -223,7 +223,7 @@ class Labeller:
         rows, sample = self._sample
         posterior = layer.posterior(sample)
         best = posterior.argmax(axis=1)
-        right = right * test.worth(np.bincount(best, minlength=test.n_classes) / best.size)
+        right = right * test.worth(_share(best, test.n_classes))
         agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
             agreed = float(np.mean(self._named(test.all, test.n_classes)[rows] == best))
@@ -235,6 +235,11 @@ class Labeller:
             return [activities]
         ends = np.cumsum(self.n_fields)
         return [activities[:, end - n : end] * len(ends) for n, end in zip(self.n_fields, ends, strict=True)]
+
+
+def _share(best: Array, n_classes: int) -> Array:
+    """Return the shares of the classes in a sample; what has none of its rows may still be in others."""
+    return np.asarray(np.maximum(np.bincount(best, minlength=n_classes), 1) / best.size)
 
 
 def _best_steps(right: Array, n_classes: int) -> int:

@@ -26,7 +26,7 @@ class Classes:
     r : (C, Kp) array of float32
     n_classes : int
     sizes : (K,) array or None
-        Shares of the classes in the data, p(k); None is the published model, whose classes are of one size.
+        p(k), by which the classes are weighed; None is the published model, whose classes are of one size.
     sharpness : float
         Probabilities are raised to this power, and normalised again.
     """

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
+
+Array = npt.NDArray[Any]
 
 DOUBTFUL = 0.8
 """Classes with a lower confidence may have been confused."""
@@ -53,13 +56,23 @@ def class_names(model: SimpletronClassifier) -> list[str]:
     return [*names[:-1], "unknown"] if model._unknown else names
 
 
+def class_shares(model: SimpletronClassifier) -> Array | None:
+    """Return the shares of the classes in the training rows, as they are predicted; None where these are not known."""
+    if not hasattr(model, "label_distributions_"):
+        return None
+    best = model.label_distributions_.argmax(axis=1)
+    count = np.bincount(best, model._weight, len(model.classes_))
+    return np.asarray(count / count.sum())
+
+
 def second_layer_lines(model: SimpletronClassifier) -> list[str]:
     """Say how the second layer was learned, how large the classes are, and what is doubtful."""
     said = [f"The second layer: {METHODS[model.label_method_]}."]
-    if model.class_sizes_ is not None:
-        names, sizes = class_names(model), 100 * model.class_sizes_
-        low, high = int(sizes.argmin()), int(sizes.argmax())
-        said.append(f"Shares of the classes: {sizes[low]:.1f} % ({names[low]}) to {sizes[high]:.1f} % ({names[high]}).")
+    shares = class_shares(model)
+    if shares is not None:
+        names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
+        ends = [f"{100 * shares[k]:.1f} % of the rows ({names[k]})" for k in (low, high)]
+        said.append(f"The smallest class has {ends[0]}, the largest {ends[1]}.")
     if model._unknown and hasattr(model, "unknown_share_"):
         said.append(f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes.")
     found = doubts(model)

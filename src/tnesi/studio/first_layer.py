@@ -55,12 +55,18 @@ class Settings:
 
     def of_project(self, kept: str) -> bool:
         """Whether a first layer that was learned with other settings will do."""
-        try:
-            before = dict(json.loads(kept or "{}"))
-        except (ValueError, TypeError):
-            return False  # damaged
-        given = {"fields": self.fields, "seed": self.seed}
+        before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed}
         return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
+
+    def as_kept(self, kept: str) -> Settings:
+        """Return the settings with which a first layer was learned that has to be learned anew."""
+        before = _read_settings(kept)
+        if "model" in before:
+            raise ValueError(
+                f"the fields of {before['model']} are damaged in the project file: give that model again, with --model"
+            )
+        fields, seed = before.get("fields"), before.get("seed")
+        return Settings(fields if type(fields) is int else None, seed if type(seed) is int else None)
 
     def text(self) -> str:
         """Return the settings as they are kept."""
@@ -124,6 +130,14 @@ class FirstLayer:
         order = np.argsort(-column.data, kind="stable")[:n]
         rows = column.row[order] if self.rows is None else self.rows[column.row[order]]
         return list(zip(rows.tolist(), column.data[order].astype(float).tolist(), strict=True))
+
+
+def _read_settings(kept: str) -> dict[str, Any]:
+    """Return settings as they were kept; none of them, if they are damaged."""
+    try:
+        return dict(json.loads(kept or "{}"))
+    except (ValueError, TypeError, RecursionError):
+        return {}
 
 
 def new_classifier(settings: Settings, **changes: Any) -> SimpletronClassifier:

@@ -98,8 +98,10 @@ class Learner:
         kept = session.store.kept_model()
         if kept is not None and settings.of_project(kept[1]):
             session.tell("training", "reading what was learned before", None)
-            with contextlib.suppress(ValueError, OSError):  # damaged, or no room to read it: it is learned anew
+            try:
                 return first_layer.from_bytes(kept[0], session.data)
+            except ValueError:  # damaged: it is learned anew, in the same way
+                settings = self._settings = settings.as_kept(kept[1])
         if settings.model is not None:
             session.tell("training", f"finding the rows' places in {settings.model.name}", None)
             layer = first_layer.over_model(settings.model, session.data, settings)

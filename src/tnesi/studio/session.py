@@ -284,7 +284,8 @@ class Session:
 def _readable(texts: Sequence[str]) -> Iterator[Json]:
     """Yield points of the history of learning, which is only looked at: a damaged one is left out."""
     for text in texts:
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, RecursionError):
             point = json.loads(text)
+            json.dumps(point, allow_nan=False)
             if isinstance(point, dict) and point.keys() >= {"answer", "labels", "decided", "error_estimate"}:
                 yield point

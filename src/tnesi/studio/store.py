@@ -35,6 +35,8 @@ CREATE UNIQUE INDEX requests ON answers (request) WHERE request <> '';
 CREATE TABLE models (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
 CREATE TABLE history (answer INTEGER PRIMARY KEY, content TEXT NOT NULL) STRICT;
 """
+_MOST_ANSWERS = 2**40
+_MAGIC = b"SQLite format 3\0"
 _MOST_BLOB = 10**9
 """Bytes; SQLite takes no larger ones."""
 
@@ -90,11 +92,11 @@ class Store:
                 raise RefusedError(f"there are {len(names)} classes, and no more are possible: use one of them")
             return self._new("label", client, request, row=self._checked(row), label=name)
 
-        return self._take("label", entry, request)
+        return self._take("label", entry, request, row=row, label=name)
 
     def skip(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
         """Note that a row is not to be asked for again."""
-        return self._take("skip", lambda: self._new("skip", client, request, row=self._checked(row)), request)
+        return self._take("skip", lambda: self._new("skip", client, request, row=self._checked(row)), request, row=row)
 
     def clear(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
         """Take the label off a row."""
@@ -104,7 +106,7 @@ class Store:
                 raise RefusedError(f"row {row} has no label that could be taken off")
             return self._new("clear", client, request, row=row)
 
-        return self._take("clear", entry, request)
+        return self._take("clear", entry, request, row=row)
 
     def rename(self, old: str, new: str, client: str = "", request: str = "") -> Future[Taken]:
         """Give a class another name; if there is a class of that name, the two become one."""
@@ -117,7 +119,7 @@ class Store:
                 raise RefusedError(f"the class is called {name!r} already")
             return self._new("rename", client, request, label=name, old=old)
 
-        return self._take("rename", entry, request)
+        return self._take("rename", entry, request, label=name, old=old)
 
     def undo(self, client: str = "", request: str = "") -> Future[Taken]:
         """Take back the client's last entry, or if it has none the last one of all."""
@@ -194,16 +196,19 @@ class Store:
         """Write what is waiting, and let go of the file."""
         self._waiting.put(None)
         self._writer.join()
+        if not self.in_place():  # else the log would stay, and be played over another file of that name
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     # The thread that writes
 
-    def _take(self, kind: str, entry: Callable[[], Entry], request: str) -> Future[Taken]:
+    def _take(self, kind: str, entry: Callable[[], Entry], request: str, **said: Any) -> Future[Taken]:
         def act() -> Taken:
             if request and request in self._answers.requests:
                 before = self._answers.entries[self._answers.requests[request]]
-                if before.kind != kind:
-                    raise RefusedError(f"this request was answered before, as {before.kind}: send it by another name")
+                if any(getattr(before, name) != value for name, value in {"kind": kind, **said}.items()):
+                    raise RefusedError("a request of this name said something else before: send it by another name")
                 return Taken(before, new=False)
             found = entry()
             self._insert(found)
@@ -257,9 +262,16 @@ class Store:
         for future, result in done:
             future.set_result(result)
 
+    def in_place(self) -> bool:
+        """Whether the file is where it was: SQLite would go on writing to one that has no name any more."""
+        try:
+            with self.path.open("rb") as file:
+                return os.path.samestat(os.fstat(file.fileno()), self._file) and file.read(len(_MAGIC)) == _MAGIC
+        except OSError:
+            return False
+
     def _see_file(self) -> None:
-        """SQLite would go on writing to a file that has no name any more."""
-        if not self.path.exists() or not os.path.samestat(self.path.stat(), self._file):
+        if not self.in_place():
             raise DiskError(
                 f"{self.path.name} was removed or replaced, so no more answers can be kept: download labels.csv from "
                 "the page, end the studio, and go on with --labels labels.csv"
@@ -291,7 +303,10 @@ class Store:
         answers = Answers()
         with _kind_errors(self.path):
             for values in self._connection.execute("SELECT * FROM answers ORDER BY id"):
-                answers.add(Entry(*values))
+                entry = Entry(*values)
+                if not (0 < entry.id < _MOST_ANSWERS and (entry.row is None or 0 <= entry.row < self._n_rows)):
+                    raise ValueError(f"answer {entry.id} cannot be")
+                answers.add(entry)
         return answers
 
     def _meta(self, name: str) -> str:
@@ -311,6 +326,8 @@ def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Conne
         raise StoreError(f"{path} is a folder: give the name of a file with --project")
     if not path.parent.is_dir():
         raise StoreError(f"there is no folder {path.parent} for {path.name}: create it, or give --project FILE")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise StoreError(f"{path} cannot be written: allow it, or copy the file to a folder of your own")
     with _kind_errors(path):
         connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
         try:
@@ -318,7 +335,7 @@ def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Conne
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA wal_autocheckpoint = 1")  # a copy of the file has all answers, at any time
+            connection.execute("PRAGMA wal_autocheckpoint = 1")  # a copy of the file alone has all answers
             _check(connection, path, fingerprint, name, n_rows)
         except BaseException:
             connection.close()
@@ -363,7 +380,7 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
 def _kind_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+    except (sqlite3.Error, ValueError, TypeError, KeyError, AssertionError) as error:
         if isinstance(error, StoreError):
             raise
         text = str(error)
