@@ -176,7 +176,7 @@ def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterat
 
 def _unreached(inside: Array, weight: Array) -> _Question:
     size = float(weight[inside].sum())
-    reason = f"stands for about {_rows(size)} ({100 * size / weight.sum():.1f} %) that no label has reached"
+    reason = f"stands for about {_rows(size)} ({100 * size / weight.sum():.1f} %) among which there is no label"
     return _Question(size, inside.astype(np.float64), reason, ())
 
 

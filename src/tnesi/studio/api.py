@@ -141,7 +141,8 @@ async def _undo(session: Session, given: Json, request: Request) -> Response:
     undone = session.store.entry(taken.entry.undone)
     if undone.row is not None and taken.new:
         session.questions.reopen(given["client"], undone.row)
-    found = {"row": undone.row, "label": undone.label, "kind": undone.kind}
+    now = None if undone.row is None else session.store.view.labels.get(undone.row)
+    found = {"row": undone.row, "label": undone.label, "kind": undone.kind, "now": now}
     return JSONResponse({"answer": taken.entry.id, "undone": found, "question": session.question(given["client"])})
 
 

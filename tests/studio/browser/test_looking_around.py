@@ -57,6 +57,26 @@ def test_gallery_by_class_and_certainty(person: Any) -> None:
     assert page.locator("#panel-gallery .tile.labelled").count() == 30
 
 
+def test_undo_is_seen_in_the_gallery(person: Any) -> None:
+    page = person.page
+    page.click("#tab-gallery")
+    page.select_option("#gallery-order", "index")
+    page.wait_for_selector("#panel-gallery li[data-row='40']")
+    named = "#panel-gallery li[data-row='{}'] .tile-name"
+    before = {row: page.inner_text(named.format(row)) for row in (5, 40)}
+    for n, (row, name) in enumerate(before.items()):  # one with a label, one without
+        other = "2" if name != "2" else "7"
+        page.click(f"#panel-gallery li[data-row='{row}'] .tile")
+        page.wait_for_selector("#row-panel[open]")
+        page.keyboard.press(other)
+        page.wait_for_selector(f"#panel-gallery li[data-row='{row}'] .tile.labelled .tile-name:text-is('{other}')")
+        person.wait_for_answers(30 + n)
+        page.keyboard.press("u")
+        page.wait_for_selector(f"{named.format(row)}:text-is('{name}')")
+    assert page.locator("#panel-gallery li[data-row='40'] .tile.labelled").count() == 0
+    assert page.locator("#panel-gallery li[data-row='5'] .tile.labelled").count() == 1
+
+
 def test_search_by_index_and_relabel(person: Any) -> None:
     page = person.page
     page.click("#tab-gallery")

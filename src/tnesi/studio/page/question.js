@@ -5,7 +5,7 @@ import { announce, capital, el, keep, kept, percent, plural, setText, together }
 import { line, notice, warn } from "./notice.js";
 import * as outbox from "./outbox.js";
 import { largePicture } from "./pictures.js";
-import { openRow } from "./row.js";
+import { openRow, tellRelabel } from "./row.js";
 import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
@@ -219,6 +219,7 @@ export async function undo() {
       given.state = "undone";
       keepTrail();
     }
+    if (undone && undone.row !== null) tellRelabel(undone.row, undone.now);
     notice(undone ? `Taken back: ${undone.label ?? "skip"}` : "Taken back");
     if (outbox.unsaved() === 0) present(response.question ?? null);
   } catch (error) {

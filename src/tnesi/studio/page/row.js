@@ -17,6 +17,11 @@ let shown = null;
 /** Call `listener(row, label)` when a row has been relabelled (null: its label was removed). */
 export const onRelabel = (listener) => listeners.add(listener);
 
+/** Say that a row has another label now, or none. */
+export function tellRelabel(row, label) {
+  for (const listener of listeners) listener(row, label);
+}
+
 export function startRow() {
   panel = new Panel("row-panel", "centred");
   parts.frame = el("div", { class: "frame" });
@@ -81,7 +86,7 @@ async function give(kind, what, label) {
   render(entry);
   try {
     await entry.saved;
-    for (const listener of listeners) listener(row, label);
+    tellRelabel(row, label);
     announce(label === null ? `The label of row ${row} is removed.` : `Row ${row} is labelled ${label} now.`);
     if (shown?.row === row) panel.close();
   } catch {
