@@ -42,8 +42,9 @@ class Process:
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log
-            )
+                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
+            )  # fmt: skip
         self.address = wait_for(self._address)
         self.origin, self.token = self.address.split("/?token=")
 

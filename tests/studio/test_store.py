@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tnesi.studio.answers import RefusedError
-from tnesi.studio.store import SCHEMA, DiskError, Store, StoreError
+from tnesi.studio.project_file import SCHEMA, StoreError
+from tnesi.studio.store import DiskError, Store
 
 Stores = Callable[..., Store]
 

@@ -8,41 +8,21 @@ from __future__ import annotations
 
 import os
 import queue
-import re
-import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tnesi.studio.answers import MOST_CLASSES, Answers, Entry, RefusedError, View, class_name
+from tnesi.studio.project_file import StoreError, kind_errors, open_project
 
-SCHEMA = 1
-_APPLICATION = 0x746E6573  # "tnes", in the file's header
-_TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE answers (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('label', 'skip', 'clear', 'rename', 'undo')),
-    row INTEGER, label TEXT, old TEXT, undone INTEGER REFERENCES answers (id),
-    client TEXT NOT NULL, request TEXT NOT NULL, time TEXT NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX requests ON answers (request) WHERE request <> '';
-CREATE TABLE models (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
-CREATE TABLE history (answer INTEGER PRIMARY KEY, content TEXT NOT NULL) STRICT;
-"""
 _MOST_ANSWERS = 2**40
-_MAGIC = b"SQLite format 3\0"
 _MOST_BLOB = 10**9
 """Bytes; SQLite takes no larger ones."""
-
-
-class StoreError(ValueError):
-    """A project file that cannot be used; the message says which one, why, and what to do."""
 
 
 class DiskError(OSError):
@@ -69,7 +49,7 @@ class Store:
 
     def __init__(self, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
         self.path, self._n_rows = path, n_rows
-        self._connection = _open(path, fingerprint, name, n_rows)
+        self._connection = open_project(path, fingerprint, name, n_rows)
         self._file = path.stat()
         self._lock = threading.Lock()
         self._answers = self._read()
@@ -263,12 +243,18 @@ class Store:
             future.set_result(result)
 
     def in_place(self) -> bool:
-        """Whether the file is where it was: SQLite would go on writing to one that has no name any more."""
+        """Whether the file is where it was: SQLite would go on writing to one that has no name any more.
+
+        It must not be opened here: closing it again would give up SQLite's lock, which the process has as a whole.
+        """
         try:
-            with self.path.open("rb") as file:
-                return os.path.samestat(os.fstat(file.fileno()), self._file) and file.read(len(_MAGIC)) == _MAGIC
+            found = self.path.stat()
         except OSError:
             return False
+        whole = os.path.samestat(found, self._file) and found.st_size >= self._file.st_size
+        if whole:
+            self._file = found
+        return whole
 
     def _see_file(self) -> None:
         if not self.in_place():
@@ -301,7 +287,7 @@ class Store:
 
     def _read(self) -> Answers:
         answers = Answers()
-        with _kind_errors(self.path):
+        with kind_errors(self.path):
             for values in self._connection.execute("SELECT * FROM answers ORDER BY id"):
                 entry = Entry(*values)
                 if not (0 < entry.id < _MOST_ANSWERS and (entry.row is None or 0 <= entry.row < self._n_rows)):
@@ -319,80 +305,6 @@ def _name_of_row(row: int, text: str) -> str:
         return class_name(text)
     except RefusedError as error:
         raise RefusedError(f"the label of row {row}: {error}") from None
-
-
-def _open(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite3.Connection:
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder: give the name of a file with --project")
-    if not path.parent.is_dir():
-        raise StoreError(f"there is no folder {path.parent} for {path.name}: create it, or give --project FILE")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise StoreError(f"{path} cannot be written: allow it, or copy the file to a folder of your own")
-    with _kind_errors(path):
-        connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA wal_autocheckpoint = 1")  # a copy of the file alone has all answers
-            _check(connection, path, fingerprint, name, n_rows)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
-    """Make the tables in a new file; in another one, see that it is whole and belongs to these data."""
-    connection.execute("BEGIN EXCLUSIVE")
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables:
-        for statement in _TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        facts = {"fingerprint": fingerprint, "data": name, "rows": str(n_rows), "project": secrets.token_hex(8)}
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
-    elif application != _APPLICATION:
-        raise StoreError(f"{path} is a database of another program: give another file with --project")
-    elif schema > SCHEMA:
-        raise StoreError(f"{path} was made by a newer tnesi: pip install --upgrade tnesi")
-    else:
-        (sound,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if sound != "ok":
-            raise sqlite3.DatabaseError(sound)
-        meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-        others = connection.execute("SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
-        if others or not re.fullmatch("[0-9a-f]{16}", str(meta.get("project"))):
-            raise sqlite3.DatabaseError("somebody else has changed it")
-        if meta.get("fingerprint") != fingerprint:
-            raise StoreError(
-                f"{path} belongs to other data ({meta.get('data')}, {meta.get('rows')} rows), or {name} has changed "
-                "since: give another file with --project to begin anew"
-            )
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _kind_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, ValueError, TypeError, KeyError, AssertionError) as error:
-        if isinstance(error, StoreError):
-            raise
-        text = str(error)
-        if "locked" in text:
-            raise StoreError(f"{path} is in use by another studio: go on in its page, or end it first") from error
-        if isinstance(error, sqlite3.OperationalError) and ("unable to open" in text or "readonly" in text):
-            raise StoreError(f"{path} cannot be written: give a file in a folder of your own with --project") from error
-        if "full" in text:
-            raise StoreError(f"{path}: the disk is full: make room, or give a file elsewhere with --project") from error
-        raise StoreError(
-            f"{path} is not a project file of tnesi, or it is damaged ({text}): give another file with --project"
-        ) from error
 
 
 def _explained(error: Exception, path: Path) -> Exception:
