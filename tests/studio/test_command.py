@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Process]) 
                 studio.ask(
                     "POST", "/api/answers", {"client": f"c{client}", "row": row, "label": f"{truth[row]} {client}"}
                 )
-            except (OSError, ValueError):
+            except (OSError, ValueError, HTTPException):
                 return  # the server is gone
             with lock:
                 taken[client, row] = f"{truth[row]} {client}"
