@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
+from types import FrameType
 
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Somebody wants it to end, or has closed its terminal."""
+
+
+def when_ending(act: Callable[[int, FrameType | None], object]) -> None:
+    """Do this when somebody wants the program to end; who has it ignored, as nohup does, is not asked."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, act)
 
 
 def main() -> None:
@@ -17,7 +26,5 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'tnesi[cli]'")
-    for number in ENDING:  # leave nothing half-written
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    when_ending(lambda number, _: sys.exit(128 + number))  # leave nothing half-written
     app()

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tnesi._files import replacing
 from tnesi._progress import tell_parts
-from tnesi.cli import ENDING
+from tnesi.cli import ENDING, when_ending
 from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
 from tnesi.cli.options import AnyData
 
@@ -129,9 +130,7 @@ def label(
         session.start()
         _announce(out, door, store.path, browser=browser)
         server = Server(session, door)
-        for number in ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, server.handle_exit)
+        when_ending(server.handle_exit)
         with suppress(KeyboardInterrupt):  # the way to end it
             server.run(sockets=[listening])
     finally:
@@ -164,7 +163,8 @@ def _rescued(session: Session) -> str:
     path, view = session.store.path.with_suffix(".labels.csv"), session.store.view
     gone = f"{session.store.path} was removed or replaced while the studio was open"
     try:
-        write_labels(session, view, path)
+        with replacing(path) as file:
+            write_labels(session, view, file)
     except OSError as error:
         return f"{gone}, and its {len(view.labels):,} labels could not be written to {path}: {error}"
     return f"{gone}. Its {len(view.labels):,} labels are in {path} now: go on with --labels {path}"

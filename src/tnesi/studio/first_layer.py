@@ -58,7 +58,8 @@ class Settings:
         before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed}
         return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
 
-    def as_kept(self, kept: str) -> Settings:
+    @classmethod
+    def from_text(cls, kept: str) -> Settings:
         """Return the settings with which a first layer was learned that has to be learned anew."""
         before = _read_settings(kept)
         if "model" in before:
@@ -66,7 +67,7 @@ class Settings:
                 f"the fields of {before['model']} are damaged in the project file: give that model again, with --model"
             )
         fields, seed = before.get("fields"), before.get("seed")
-        return Settings(fields if type(fields) is int else None, seed if type(seed) is int else None)
+        return cls(fields if type(fields) is int else None, seed if type(seed) is int else None)
 
     def text(self) -> str:
         """Return the settings as they are kept."""

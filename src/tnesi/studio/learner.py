@@ -101,7 +101,7 @@ class Learner:
             try:
                 return first_layer.from_bytes(kept[0], session.data)
             except ValueError:  # damaged: it is learned anew, in the same way
-                settings = self._settings = settings.as_kept(kept[1])
+                settings = self._settings = Settings.from_text(kept[1])
         if settings.model is not None:
             session.tell("training", f"finding the rows' places in {settings.model.name}", None)
             layer = first_layer.over_model(settings.model, session.data, settings)
