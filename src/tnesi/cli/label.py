@@ -126,13 +126,13 @@ def label(
     if labels is not None:
         out.say(f"{_import(store, found):,} labels taken over.")
     session = Session(found, store, settings)
+    server = Server(session, door)
+    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
+    when_ending(server.handle_exit)
     try:
         session.start()
         _announce(out, door, store.path, browser=browser)
-        server = Server(session, door)
-        when_ending(server.handle_exit)
-        with suppress(KeyboardInterrupt):  # the way to end it
-            server.run(sockets=[listening])
+        server.run(sockets=[listening])
     finally:
         for number in (signal.SIGINT, *ENDING):
             signal.signal(number, signal.SIG_IGN)  # from here on it ends by itself, in seconds

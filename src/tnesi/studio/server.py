@@ -7,8 +7,8 @@ import secrets
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.resources import files
 from types import FrameType
@@ -103,14 +103,17 @@ class Server(uvicorn.Server):
         )  # fmt: skip
         super().__init__(config)
 
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield  # the command has them; uvicorn would send them again at the end, with tracebacks
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit:
-            return  # it is ending, in three seconds at most; uvicorn would break off with tracebacks
+        """End in three seconds at most, however often it is told so."""
         bell = getattr(self._guard.app.state, "bell", None)
-        if bell is not None:
+        if bell is not None and not bell.closing:
             bell.closing = True
             bell.ring()
-        super().handle_exit(sig, frame)
+        self.should_exit = True
 
 
 def bind(host: str, port: int | None, likely: int | None = None) -> socket.socket:
