@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from tnesi import SimpletronClassifier, load
 from tnesi.data import read_labels
 from tnesi.model_file import read_header
+from tnesi.studio.export import download
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,29 @@ def test_downloads_have_the_newest_answers(page: Any) -> None:
 def test_no_room_for_a_download(labelled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     assert "there is no folder" in labelled.get(f"/api/export/{name}", status=507)["error"]
+
+
+def test_nothing_stays_of_a_download_that_is_broken_off(
+    labelled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The studio may end while somebody takes the file in slowly."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    async def take() -> None:
+        sending = asyncio.Event()
+
+        async def forever(_: Any = None) -> Any:
+            sending.set()
+            await asyncio.Event().wait()
+
+        response = await download(labelled.session, "model.tnesi", "application/octet-stream")
+        scope = {"type": "http", "method": "GET", "headers": [], "extensions": {}}
+        task = asyncio.create_task(response(scope, forever, forever))
+        await sending.wait()
+        assert len(list(tmp_path.iterdir())) == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(take())
+    assert not list(tmp_path.iterdir())

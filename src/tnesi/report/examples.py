@@ -66,7 +66,7 @@ def thumbnail(row: Array, shape: Shape) -> str:
 def grey_picture(row: Array, shape: Shape) -> Array:
     """Return a row as pixels, dark on white: an image, or a profile where it is none."""
     values = np.maximum(row.astype(float), 0)
-    values /= max(values.max(), 1e-30)
+    values /= values.max() or 1.0
     if 1 in shape:
         bins = np.array([part.max() for part in np.array_split(values, min(_BINS, values.size))])
         picture = (np.arange(_HEIGHT, 0, -1)[:, None] <= np.ceil(bins * _HEIGHT)).astype(float)

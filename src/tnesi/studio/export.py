@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from tnesi.data.optional import needed
 from tnesi.model_file import save
@@ -76,10 +76,17 @@ async def _file(session: Session, name: str, content: str, write: Callable[[Path
             raise DiskError(f"{name} could not be written to {folder.parent} ({error}): is there room?") from error
         raise
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in Path(session.data.name).stem)
-    return FileResponse(
-        folder / name, media_type=content, filename=f"{stem[:60] or 'data'}-{name}",
-        background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
-    )  # fmt: skip
+    return _FileOnce(folder / name, media_type=content, filename=f"{stem[:60] or 'data'}-{name}")
+
+
+class _FileOnce(FileResponse):
+    """A file in a folder of its own, which goes when it was sent or nobody wants it any more."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
 def _image_files(session: Session) -> list[str]:

@@ -23,6 +23,7 @@ _TILE = 64
 """Pixels of the longer side of a tile, at most."""
 _MOST_BARS = 256
 _MOST_WORDS = 20
+_LARGEST = 1e300
 _WORDS_FROM = 100
 """Rows with names for so many features are shown as words: more bars cannot be told apart."""
 
@@ -65,7 +66,7 @@ class Shown:
 
     def details(self, values: Array) -> dict[str, Any]:
         """Return what the page shows besides pictures: bars, their names, words."""
-        values = np.maximum(np.asarray(values, dtype=np.float64).ravel(), 0)
+        values = _summable(values)
         return {
             "profile": None if self.kind == "image" else self._profile(values),
             "profile_names": self._names if self.kind == "profile" and values.size <= _MOST_BARS else None,
@@ -74,7 +75,7 @@ class Shown:
 
     def few_words(self, values: Array, n: int = 4) -> list[str]:
         """Return the words that stand for a row."""
-        return [str(word) for word, _ in self._words(np.maximum(values.astype(np.float64), 0), n)]
+        return [str(word) for word, _ in self._words(_summable(values), n)]
 
     def _profile(self, values: Array) -> list[float]:
         if values.size > _MOST_BARS:
@@ -128,6 +129,11 @@ class Shown:
         elif size < longest:
             picture.thumbnail((size, size))
         return _png(np.asarray(picture))
+
+
+def _summable(values: Array) -> Array:
+    """Return values as they are shown: what would overflow in a sum, or in a rounded number, is cut."""
+    return np.clip(np.asarray(values, dtype=np.float64).ravel(), 0, _LARGEST)
 
 
 def _png(picture: Array) -> bytes:
