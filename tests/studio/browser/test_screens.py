@@ -81,6 +81,8 @@ def test_a_phone(digits_studio: Any, visit: Callable[..., Any], truth: list[str]
     page.set_viewport_size({"width": 320, "height": 640})
     page.keyboard.press("Escape")
     person.check()
+    page.reload()
+    page.wait_for_selector("#map-said:has-text('Scroll to see the rest of the map')")
 
 
 @pytest.mark.parametrize("width", SIZES)

@@ -62,8 +62,9 @@ export function startMap() {
 
 function rest() {
   parts.cursor.hidden = true;
-  if (painter.map?.cells.length) setText(parts.said, "Each tile is a field: a kind of example that was found without labels. Press one to see its examples.");
-  else setText(parts.said, " ");
+  const more = parts.scroll.scrollWidth > parts.scroll.clientWidth || parts.scroll.scrollHeight > parts.scroll.clientHeight;
+  const text = "Each tile is a field: a kind of example that was found without labels. Press one to see its examples.";
+  setText(parts.said, painter.map?.cells.length ? text + (more ? " Scroll to see the rest of the map." : "") : " ");
 }
 
 function cellAt(event) {
@@ -130,7 +131,8 @@ function fit() {
   painter.fitted = painter.map;
   painter.resize(cell);
   recolour(false);
-  if (!parts.cursor.hidden) move(here, false);
+  if (parts.cursor.hidden) rest();
+  else move(here, false);
 }
 
 function recolour(fade) {
@@ -169,7 +171,6 @@ async function load(state) {
     here = map.cells.findIndex((cell) => cell.field === field);
     parts.empty.hidden = map.cells.length > 0;
     fit();
-    if (parts.cursor.hidden) rest();
   } else {
     const { class: classes, certainty, classes: names } = await get("/api/map/classes");
     if (classes.length === painter.map.cells.length) {
