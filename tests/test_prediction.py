@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,7 @@ from hypothesis import strategies as st
 
 from tnesi import SimpletronClassifier
 from tnesi.data import Data, DataError, open_data
-from tnesi.prediction import evaluate, predict_blocks
+from tnesi.prediction import evaluate, file_names, predict_blocks, quoted
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +102,15 @@ def test_rows_without_a_label_are_left_out_and_unknown_classes_are_wrong(
         last(model, digits[0][:5], [77.0] * 5)
     with pytest.raises(DataError, match="no labels to compare with"):
         last(model, digits[0][:3], np.array([None] * 3))
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")), min_size=1))
+def test_csv_files_have_every_name_as_it_is(names: list[str]) -> None:
+    lines = "".join(f"{i},{quoted(name)}\n" for i, name in enumerate(names))
+    assert list(csv.reader(io.StringIO(lines, newline=""))) == [[str(i), name] for i, name in enumerate(names)]
+
+
+def test_names_of_files_are_text() -> None:
+    rows = SimpleNamespace(paths=[Path(os.fsdecode(b"\xff3.png")), Path("é.png")])
+    assert file_names(rows) == ["\\udcff3.png", "é.png"]
+    assert file_names(open_data(np.ones((2, 2))).rows) == []

@@ -100,8 +100,13 @@ def csv_lines(block: Predicted, names: Sequence[str], files: Sequence[str]) -> s
 def quoted(name: str) -> str:
     """Return a text as a CSV file has it."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow([name])
-    return text.getvalue()
+    csv.writer(text, lineterminator="\r\n").writerow([name])  # quotes what has a part of that
+    return text.getvalue().removesuffix("\r\n")
+
+
+def file_names(rows: Any) -> list[str]:
+    """Return the rows' files, where each has one; what is no text in their names is written in hexadecimal."""
+    return [str(path).encode("utf-8", "backslashreplace").decode() for path in getattr(rows, "paths", ())]
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def test_like_fields_are_near_on_the_map(page: Any) -> None:
 
 def test_the_gallery(page: Any) -> None:
     assert page.get("/api/gallery?limit=2")["rows"][0] == {
-        "row": 0, "label": None, "predicted": None, "probability": None, "margin": None,
+        "row": 0, "file": None, "label": None, "predicted": None, "probability": None, "margin": None,
     }  # fmt: skip
     assert page.get("/api/gallery?class=3")["total"] == 0
     label_some(page, 20)
@@ -256,3 +256,14 @@ def test_a_restart_goes_on(sessions: Any, page: Any) -> None:
     for name in ("classes", "decided", "error_estimate", "history"):
         assert after[name] == before[name], name
     assert after["question"]["row"] not in session.store.view.labels
+
+
+def test_undoing_a_relabel_leaves_the_question_open(page: Any) -> None:
+    """The row has a label again: there is nothing to ask."""
+    page.answer(7, "one")
+    page.answer(7, "two")
+    question = page.get("/api/state?client=a")["question"]
+    taken = page.ask("POST", "/api/undo", {"client": "a"})
+    assert taken["undone"] == {"row": 7, "label": "two", "kind": "label", "now": "one"}
+    assert taken["question"]["row"] == question["row"]
+    assert page.ask("POST", "/api/undo", {"client": "a"})["question"]["row"] == 7

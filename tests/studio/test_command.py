@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -243,6 +244,62 @@ def test_labels_are_rescued_where_their_file_is_gone(run: Callable[..., Process]
     assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"
     again = run("digits", "--labels", "digits.studio.labels.csv", "--fields", 20)
     assert "2 labels taken over." in again.log.read_text()
+    again.ask("POST", "/api/answers", {"client": "a", "row": 5, "label": "y"})
+    (tmp_path / "digits.studio.sqlite").unlink()
+    assert again.end() == 1
+    assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"  # nothing is overwritten
+    assert (tmp_path / "digits.studio.labels2.csv").read_text() == "row,label\n3,x\n4,x\n5,y\n"
+    nothing = run("digits", "--fields", 20)
+    (tmp_path / "digits.studio.sqlite").unlink()
+    assert nothing.end() == 1
+    assert "It had no labels" in " ".join(nothing.log.read_text().split())
+
+
+def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path) -> None:
+    """One in the terminal is waited for by whoever has opened it."""
+    log = tmp_path / "log.txt"
+    command = [*TNESI, "digits", "--fields", "20", "--project", str(tmp_path / "p.sqlite")]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "BROWSER": "sh -c 'exec sleep 600' %s"}
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
+    try:
+        port = int(wait_for(lambda: re.search(r":(\d+)/\?token", log.read_text()))[1])
+        connection = HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 401
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert "0 labels. Everything is in" in " ".join(log.read_text().split())
+
+
+def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[..., Process], tmp_path: Path) -> None:
+    """A request whose body never comes, and a download that waits for learning."""
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).poisson(3.0, (30_000, 100)).astype(np.uint8))
+    studio = run("rows.npy")
+    for row in range(3):
+        studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": f"x{row}"})
+    head = f"Host: {studio.origin.removeprefix('http://')}\r\nAuthorization: Bearer {studio.token}\r\n"
+    open_ones = [
+        f"GET /api/export/predictions.csv HTTP/1.1\r\n{head}\r\n",
+        f"POST /api/answers HTTP/1.1\r\n{head}Origin: {studio.origin}\r\nContent-Length: 20\r\n"
+        "Content-Type: application/json\r\n\r\n{",
+    ]
+    port = int(studio.origin.rpartition(":")[2])
+    sockets = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in open_ones]
+    for one, text in zip(sockets, open_ones, strict=True):
+        one.sendall(text.encode())
+    time.sleep(0.3)
+    assert studio.end() == 0
+    assert sockets[0].recv(100).startswith((b"HTTP/1.1 503", b"HTTP/1.1 200"))  # it may have learned meanwhile
+    for one in sockets:
+        one.close()
+    said = studio.log.read_text()
+    assert "3 labels. Everything is in" in said
+    assert "Traceback" not in said
+    assert "Cancel" not in said
 
 
 def test_the_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,8 +357,14 @@ def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_
     for wrong_number in ("many", "0", "-3"):
         assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
-    for wrong, text in ((-1.0, "Negative values in data"), (np.nan, "contains NaN"), (np.inf, "contains infinity")):
-        np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 1), wrong), axis=1))
+    values = {
+        -1.0: "Negative values in data",
+        np.nan: "contains NaN",
+        np.inf: "contains infinity",
+        1.7e308: "overflows",
+    }
+    for wrong, text in values.items():
+        np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 2), wrong), axis=1))
         assert text in refused("wrong.npy")
     assert not (tmp_path / "wrong.npy.studio.sqlite").exists()
     np.save(tmp_path / "rows.npy", np.ones((20, 5)))
@@ -319,6 +382,13 @@ def test_addresses_are_kept_for_their_owner_only(tmp_path: Path, monkeypatch: py
     assert remembered("p") == ("t" * 40, 1234)
     (file,) = (tmp_path / "tnesi" / "studio").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
+    for damaged in (
+        "[" * 100_000,
+        '{"token": "\\ud800' + "t" * 40 + '", "port": 1}',
+        f'{{"token": "{"t" * 40} &", "port": 1}}',
+    ):
+        file.write_text(damaged)
+        assert remembered("p") == (None, None)
     file.chmod(0o644)
     assert remembered("p") == (None, None)
     assert remembered("other") == (None, None)

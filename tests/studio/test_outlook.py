@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tnesi.data import Data, open_data
-from tnesi.labelling.suggest import settle
+from tnesi.labelling.suggest import Known, settle, suggest
 from tnesi.studio import first_layer, questions
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer, Settings
@@ -82,6 +82,18 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
     again = [question.row for question in plan(labeller, nothing, first)]
     assert len(first) == len(again) == 10
     assert not set(first) & set(again)
+
+
+def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer) -> None:
+    """Answers may be quicker than learning: no part is asked about again that has an answer by then."""
+    labeller, known = layer.classifier._known_labeller(), learn(layer, view_of({0: "a", 200: "b"})).known()
+    few, some, *_ = n_parts(600)
+    typical = {one.row for one in suggest(labeller, Known.nothing(600), few, n_parts=few)}
+    asked, place = [question.row for question in plan(labeller, known, ())], labeller.clusters(some).place
+    n_first = len(typical & set(asked))
+    assert set(asked[:n_first]) <= typical
+    assert len(asked) > n_first
+    assert not set(place[asked[n_first:]]) & set(place[[0, 200, *asked[:n_first]]])
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:

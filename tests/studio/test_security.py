@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -199,6 +200,7 @@ def test_other_interfaces() -> None:
     assert named.is_host("10.0.0.1:8000")
     assert not named.is_host("10.0.0.2:8000")
     assert Door("t", "::1", 8000).address.startswith("http://[::1]:8000/")
+    assert Door("t", "::", 8000).address.startswith("http://[::1]:8000/")
 
 
 @pytest.mark.parametrize("part", ["bytes=abc", "bytes=5-1", "lines=0-1", "bytes=999999999-"])
@@ -208,3 +210,17 @@ def test_files_are_given_whole(page: Any, part: str) -> None:
 
 def test_the_head_of_the_events_ends(page: Any) -> None:
     assert page.send("HEAD", "/api/events", headers=bearer(page)).status == 200
+
+
+def test_too_large_a_body_after_the_answer_has_begun(page: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    head = f"Host: 127.0.0.1:{page.door.port}\r\nAuthorization: Bearer {page.door.token}\r\n"
+    with socket.create_connection(("127.0.0.1", page.door.port), timeout=30) as connection:
+        connection.sendall(f"GET /api/events HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        with suppress(OSError):  # it may hang up at any time
+            for _ in range(3):
+                connection.sendall(b"8000\r\n" + b"x" * 0x8000 + b"\r\n")
+            while connection.recv(65536):
+                pass
+    assert page.get("/api/state")["version"] > 0
+    assert "Traceback" not in capfd.readouterr().err

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from tnesi._progress import Progress
+from tnesi.cli import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +39,6 @@ Labels = Annotated[
 LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column (or array) of DATA with the labels.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same result.")]
 
-INTERRUPTED = 130
 _PLAIN_WIDTH = 140
 """Columns of text where there is no terminal."""
 _PLAIN_EVERY = 10.0

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import webbrowser
 from contextlib import suppress
 from importlib import import_module
@@ -16,7 +17,7 @@ import typer
 
 from tnesi._files import replacing
 from tnesi._progress import tell_parts
-from tnesi.cli import ENDING, when_ending
+from tnesi.cli import end_undisturbed, when_ending
 from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
 from tnesi.cli.options import AnyData
 
@@ -85,6 +86,7 @@ def label(
         raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
     from tnesi._parameters import check_rows
     from tnesi.classifier import SimpletronClassifier
+    from tnesi.layers.input import check_sums, row_sums
     from tnesi.model_file import load
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings, check_features
@@ -112,7 +114,8 @@ def label(
                 f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
                 "of each are needed"
             )
-        check_rows(SimpletronClassifier(), found.X, reset=True)  # here, and not on a page that is open already
+        rows = check_rows(SimpletronClassifier(), found.X, reset=True)  # here, and not on a page that is open already
+        check_sums(row_sums(rows), "uniform")
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)
@@ -134,10 +137,9 @@ def label(
         _announce(out, door, store.path, browser=browser)
         server.run(sockets=[listening])
     finally:
-        for number in (signal.SIGINT, *ENDING):
-            signal.signal(number, signal.SIG_IGN)  # from here on it ends by itself, in seconds
+        end_undisturbed()
         in_place, ended = store.in_place(), session.close()
-        with suppress(OSError):  # the terminal may be gone
+        with suppress(OSError, SystemExit):  # the terminal may be gone
             out.say(_farewell(store) if in_place else _rescued(session))
             sys.stdout.flush()
         if not ended:  # Python must not leave under a thread that learns
@@ -160,8 +162,12 @@ def _rescued(session: Session) -> str:
     """Write the labels to another file, as the one that had them is gone."""
     from tnesi.studio.export import write_labels
 
-    path, view = session.store.path.with_suffix(".labels.csv"), session.store.view
+    view = session.store.view
     gone = f"{session.store.path} was removed or replaced while the studio was open"
+    if not view.labels:
+        return f"{gone}. It had no labels."
+    names = (session.store.path.with_suffix(f".labels{number}.csv") for number in ("", *range(2, 10_000)))
+    path = next(name for name in names if not os.path.lexists(name))
     try:
         with replacing(path) as file:
             write_labels(session, view, file)
@@ -180,7 +186,8 @@ def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
     out.say("The studio is open. End it with Ctrl-C.")
     out.say(door.address)
     if browser:
-        webbrowser.open(door.address)
+        # a browser in the terminal comes back only when the page was left
+        threading.Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
 
 
 def _n_fields(text: str | None) -> Any:

@@ -85,11 +85,11 @@ def predict(
 def _write(file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress) -> dict[str, int]:
     import numpy as np
 
-    from tnesi.prediction import csv_head, csv_lines, predict_blocks, quoted
+    from tnesi.prediction import csv_head, csv_lines, file_names, predict_blocks, quoted
 
     names = [quoted(str(k)) for k in classifier.classes_.tolist()]
     counts = np.zeros(len(names), int)
-    files = [quoted(str(path)) for path in getattr(rows, "paths", ())]
+    files = [quoted(name) for name in file_names(rows)]
     file.write(csv_head(files))
     with ThreadPoolExecutor(1) as writer:  # lines are made and written while the next block is predicted
         written: Future[Any] | None = None

@@ -19,7 +19,8 @@ LABEL_BYTES = 100
 MISSING = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None")
 """How tables write that there is no label."""
 _LONGEST = 200
-_INTEGER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
+INTEGER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
+"""Texts that are whole numbers, as tables write them."""
 
 
 def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
@@ -66,7 +67,7 @@ def parse_labels(texts: Sequence[str | None], where: str | Path) -> Array:
     array(['01', '02'], dtype='<U2')
     """
     stripped = [(t or "").strip() for t in texts]
-    numbers = [_INTEGER.fullmatch(t) for t in stripped]
+    numbers = [INTEGER.fullmatch(t) for t in stripped]
     values: list[Any] = stripped
     if all(n or not t for n, t in zip(numbers, stripped, strict=True)):
         values = [int(n[1]) if n else None for n in numbers]

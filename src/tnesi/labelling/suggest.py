@@ -109,16 +109,20 @@ def suggest(
     return _rows_for(questions, labeller, known, n, exclude)
 
 
-def explore(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
+def explore(
+    labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = (), asked: Sequence[int] = ()
+) -> list[Suggestion]:
     """Return up to `n` typical rows of parts without a label, to find classes that have not been met.
 
-    The rows of a part are worth the less, the more labels the class has that they are taken for.
+    The rows of a part are worth the less, the more labels the class has that they are taken for. Rows in `asked` will
+    have a label before.
     """
     weight, place = _weight(labeller), labeller.clusters(n_parts).place
     n_labels = np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:]
     rarity = 1 / (1 + n_labels[known.posterior.argmax(axis=1)]) if known.classes.size else np.ones(place.size)
     worth = np.bincount(place, weight * rarity, n_parts)
     worth[place[known.label >= 0]] = 0
+    worth[place[list(asked)]] = 0
     best = np.argsort(-worth, kind="stable")[:n]
     questions = [_unreached(place == part, weight)._replace(worth=float(worth[part])) for part in best]
     return _rows_for(questions, labeller, known, n, exclude)

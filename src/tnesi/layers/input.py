@@ -119,7 +119,9 @@ def row_hashes(X: Matrix, seed: int, n_threads: int) -> Array:
     return out
 
 
-def _row_sums(X: Matrix) -> Array:
+@np.errstate(over="ignore")
+def row_sums(X: Matrix) -> Array:
+    """Return the sum of each row, in float64; what overflows is infinite."""
     if not sparse.issparse(X):
         return np.asarray(X.sum(axis=1, dtype=np.float64))
     sums = np.zeros(X.shape[0])  # SciPy's own sum is in float32
@@ -174,8 +176,7 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
     A sparse `X` is in canonical form and becomes float32. `number` is what the user calls the rows, where it is not
     their place in `X`.
     """
-    with np.errstate(over="ignore"):
-        sums = _row_sums(X)
+    sums = row_sums(X)
     check_sums(sums, zero_rows, number)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
@@ -186,7 +187,7 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
         divisor = np.ones(len(sums))
         divisor[extreme] = sums[extreme]
         X = _with_data(X, X.data / _of_rows(X, divisor)) if sparse.issparse(X) else X / divisor[:, None]
-        sums[extreme] = _row_sums(X[extreme])
+        sums[extreme] = row_sums(X[extreme])
     if sparse.issparse(X):
         return X.astype(np.float32, copy=False), sums
     if X.dtype != np.uint8:

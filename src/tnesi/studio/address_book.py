@@ -20,13 +20,13 @@ class Known(NamedTuple):
 
 def remembered(project: str) -> Known:
     """Return what the last server of a project had; nothing where that cannot be read, or others could have."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         path = _path(project)
         about = path.stat()
         if about.st_mode & 0o077 == 0 and about.st_uid == os.getuid():
             found = json.loads(path.read_text())
             token, port = found["token"], found["port"]
-            if isinstance(token, str) and len(token) >= _SHORTEST_TOKEN and type(port) is int and 0 < port < 2**16:
+            if isinstance(token, str) and _is_token(token) and type(port) is int and 0 < port < 2**16:
                 return Known(token, port)
     return Known(None, None)
 
@@ -47,11 +47,16 @@ def token_from_environment() -> str | None:
     token = os.environ.get("TNESI_STUDIO_TOKEN")
     if token is None:
         return None
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.replace("-", "").replace("_", "").isalnum():
+    if not _is_token(token):
         raise ValueError(
             f"TNESI_STUDIO_TOKEN has to have {_SHORTEST_TOKEN} letters and digits or more: leave it out to get one"
         )
     return token
+
+
+def _is_token(text: str) -> bool:
+    plain = text.replace("-", "").replace("_", "")
+    return len(text) >= _SHORTEST_TOKEN and plain.isascii() and plain.isalnum()
 
 
 def _path(project: str) -> Path:

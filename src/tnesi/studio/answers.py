@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tnesi.data.label_values import MISSING
+from tnesi.data.label_values import INTEGER, MISSING
 
 LONGEST_NAME = 100
 MOST_CLASSES = 300
@@ -250,6 +250,8 @@ def class_name(text: str) -> str:
         raise RefusedError("the name of the class has a character that cannot be printed: type it anew")
     if name in MISSING or name == "-1":
         raise RefusedError(f"{name!r} means in tables that there is no label: call the class otherwise")
+    if (number := INTEGER.fullmatch(name)) and str(int(number[1])) != name:
+        raise RefusedError(f"{name!r} and {int(number[1])} are the same in tables: call the class otherwise")
     return name
 
 

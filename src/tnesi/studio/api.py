@@ -139,7 +139,7 @@ async def _undo(session: Session, given: Json, request: Request) -> Response:
     taken = await _taken(session, session.store.undo(**_who(given)))
     assert taken.entry.undone is not None
     undone = session.store.entry(taken.entry.undone)
-    if undone.row is not None and taken.new:
+    if undone.row is not None and taken.new and undone.row not in session.store.view.done:
         session.questions.reopen(given["client"], undone.row)
     now = None if undone.row is None else session.store.view.labels.get(undone.row)
     found = {"row": undone.row, "label": undone.label, "kind": undone.kind, "now": now}

@@ -53,6 +53,8 @@ async def _newest(session: Session) -> Learned:
     if len(session.store.view.classes) < 2:
         raise RequestError(409, "there are no two classes yet: name some examples first")
     while (learned := session.learned) is None or learned.answer < wanted:
+        if session.ending:
+            raise RequestError(503, "the studio is ending: start it again")
         if session.failed:
             raise RequestError(409, "learning has failed: the page says why")
         if time.monotonic() > until:
@@ -89,14 +91,9 @@ class _FileOnce(FileResponse):
             shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
-def _image_files(session: Session) -> list[str]:
-    """Return the names of the files; what is no text in them is written in hexadecimal."""
-    return [str(path).encode("utf-8", "backslashreplace").decode() for path in getattr(session.data.rows, "paths", ())]
-
-
 def write_labels(session: Session, view: View, path: Path) -> None:
     """Write the labels that people have given: row, label and, of images, the file."""
-    files = _image_files(session)
+    files = session.files
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write("row,label,file\n" if files else "row,label\n")
         for row, label in sorted(view.labels.items()):
@@ -105,7 +102,7 @@ def write_labels(session: Session, view: View, path: Path) -> None:
 
 def write_csv(session: Session, learned: Learned, path: Path) -> None:
     """Write the classes of all rows, as ``tnesi predict`` does."""
-    files, names = [quoted(name) for name in _image_files(session)], [quoted(name) for name in learned.names]
+    files, names = [quoted(name) for name in session.files], [quoted(name) for name in learned.names]
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(csv_head(files))
         for start in range(0, learned.best.size, _BLOCK):
@@ -126,8 +123,8 @@ def write_parquet(session: Session, learned: Learned, path: Path) -> None:
         "margin": pa.array(learned.margin, pa.float64()),
         "given": pa.array(given, pa.string()),
     }
-    if files := _image_files(session):
-        columns["file"] = pa.array(files, pa.string())
+    if session.files:
+        columns["file"] = pa.array(session.files, pa.string())
     pq.write_table(pa.table(columns), path)
 
 

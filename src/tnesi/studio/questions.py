@@ -67,8 +67,12 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
         if len(reached) < few:
             typical = suggest(labeller, Known.nothing(n_rows), few, n_parts=few, exclude=exclude)
             first = [one for one in typical if int(place[one.row]) not in reached]
+        asked = [one.row for one in first]
         if given.size < N_CLUSTERS:
-            rest = suggest(labeller, known, n, n_parts=few, exclude=exclude)
+            rest = []
+            if given.size:  # the very first question must not wait for more parts
+                rest = explore(labeller, known, n, n_parts=some, exclude=exclude, asked=asked)
+            rest = rest or suggest(labeller, known, n, n_parts=few, exclude=exclude)
         elif known.doubt.mean() < _CLEAR and (covering := explore(labeller, known, n, n_parts=many, exclude=exclude)):
             rest = covering
         else:
@@ -79,8 +83,7 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
             rest = list(_mixed(finding, decisive, given.size))
             if not first and not rest:  # every part has a label, all of one class: more typical rows
                 rest = suggest(labeller, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
-    rows = {one.row for one in first}
-    return [*first, *(one for one in rest if one.row not in rows)]
+    return [*first, *(one for one in rest if one.row not in asked)]
 
 
 def _mixed(finding: Sequence[Suggestion], decisive: Sequence[Suggestion], n_labels: int) -> Iterator[Suggestion]:

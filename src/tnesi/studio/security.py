@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import json
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
@@ -56,7 +57,7 @@ class Door:
     @property
     def address(self) -> str:
         """What to open in a browser on this machine."""
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/?token={self.token}"
 
     def knows(self, token: str | None) -> bool:
@@ -98,8 +99,12 @@ class Guard:
                 await self.app(scope, receive, send)
             return
 
+        started = False
+
         async def with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 names = {name for name, _ in message["headers"]}
                 extra = [pair for pair in _HEADERS if pair[0] not in names]
                 if b"cache-control" not in names:
@@ -113,7 +118,7 @@ class Guard:
         if refusal is not None:
             await _refuse(with_headers, *refusal)
             return
-        await self.app(scope, _limited(receive), with_headers)
+        await self.app(scope, _limited(receive, lambda: started), with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return why a request is refused, None if it is not."""
@@ -154,7 +159,8 @@ class Guard:
         return next((value for name, _, value in pairs if name == self._door.cookie), None)
 
 
-def _limited(receive: Receive) -> Receive:
+def _limited(receive: Receive, started: Callable[[], bool]) -> Receive:
+    """Refuse what is too large; nobody listens to that any more where the answer has begun."""
     size = 0
 
     async def limited() -> Message:
@@ -162,6 +168,8 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > MOST_BYTES:
+            if started():
+                return {"type": "http.disconnect"}
             raise RequestError(413, _TOO_LARGE)
         return message
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 import socket
 import sys
@@ -96,7 +97,7 @@ class Server(uvicorn.Server):
     """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
     def __init__(self, session: Session, door: Door) -> None:
-        self._guard = create_app(session, door)
+        self._session, self._guard = session, create_app(session, door)
         config = uvicorn.Config(
             self._guard, log_level="warning", access_log=False, lifespan="on", ws="none", http="h11", loop="asyncio",
             server_header=False, timeout_graceful_shutdown=3,
@@ -108,7 +109,9 @@ class Server(uvicorn.Server):
         yield  # the command has them; uvicorn would send them again at the end, with tracebacks
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in three seconds at most, however often it is told so."""
+        """End in three seconds at most, however often it is told so; what is open then is broken off without a word."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        self._session.ending = True
         bell = getattr(self._guard.app.state, "bell", None)
         if bell is not None and not bell.closing:
             bell.closing = True

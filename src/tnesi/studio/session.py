@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tnesi.data.source import Data
 from tnesi.labelling.suggest import Suggestion
+from tnesi.prediction import file_names
 from tnesi.studio.answers import View
 from tnesi.studio.field_map import FieldMap
 from tnesi.studio.first_layer import FirstLayer, Settings
@@ -41,6 +43,8 @@ class Session:
     learned : Learned or None
     version : int
         Grows with every change.
+    ending : bool
+        Whether somebody has told the server to end.
     """
 
     def __init__(self, data: Data, store: Store, settings: Settings) -> None:
@@ -50,7 +54,7 @@ class Session:
         self.layer: FirstLayer | None = None
         self.map: FieldMap | None = None
         self.learned: Learned | None = None
-        self.version, self.map_version = 1, 0
+        self.version, self.map_version, self.ending = 1, 0, False
         self._phase, self._error = "reading", ""
         self._progress: tuple[str, float | None] = ("", None)
         self._steps: list[Step] = []
@@ -93,7 +97,7 @@ class Session:
         self._changed()
 
     def publish_layer(self, layer: FirstLayer, field_map: FieldMap, phase: str) -> None:
-        if self.shown.kind == "words":
+        if self.data.rows.feature_names is not None:
             self.shown.know_usual(layer.usual())
         with self._lock:
             self.layer, self.map = layer, field_map
@@ -150,7 +154,17 @@ class Session:
             "file": self.store.path.name,
             "project": self.store.project,
             "kind": self.shown.kind,
+            "natural": bool(self.files),
         }
+
+    @cached_property
+    def files(self) -> list[str]:
+        """The rows' files, where each has one."""
+        return file_names(self.data.rows)
+
+    def file(self, row: int) -> str | None:
+        """Return the name of a row's file, without its folder."""
+        return Path(self.files[row]).name if self.files else None
 
     def state(self, client: str) -> Json:
         """Return the state for a client, with its open question."""
@@ -242,6 +256,7 @@ class Session:
             "suggested": self.suggested(question.row),
             "classes": [str(name) for name in question.classes],
             "number": len(view.labels) + len(view.skips) + 1,
+            "file": self.file(question.row),
             **self.shown.details(self.shown.values([question.row])),
         }
 
@@ -256,7 +271,7 @@ class Session:
     def brief(self, row: int) -> Json:
         """Return what lists say of a row."""
         learned = self.learned
-        entry: Json = {"row": row, "label": self.store.view.labels.get(row)}
+        entry: Json = {"row": row, "file": self.file(row), "label": self.store.view.labels.get(row)}
         if learned is None or learned.model is None:
             entry |= {"predicted": None, "probability": None, "margin": None}
         else:

@@ -190,7 +190,7 @@ class Person:
 
     @property
     def row(self) -> int:
-        return int(self.page.inner_text("#question-row").split()[-1])
+        return int(re.search(r"row (\d+)", self.page.inner_text("#question-row"))[1])
 
     def name(self, label: str) -> None:
         """Type the name of a class, as for one that is new."""

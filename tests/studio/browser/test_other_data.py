@@ -1,13 +1,16 @@
-"""Data that are no images: measurements from a CSV file as bars with names, word counts as top words."""
+"""Other data: measurements from a CSV file as bars with names, word counts as top words, image files as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_iris, load_wine
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits, load_iris, load_wine
 
 TOPICS = {
     "space": "orbit moon rocket launch nasa satellite shuttle earth planet astronaut",
@@ -93,6 +96,46 @@ def test_texts_are_their_top_words(studio: Callable[..., Any], visit: Callable[.
     person.page.click("#tab-gallery")
     person.page.wait_for_selector("#panel-gallery .tile-words")
     assert person.page.locator("#panel-gallery .tile").count() == 60
+
+
+def test_bars_that_are_too_many_for_names_have_words_beside_them(
+    studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, truth = texts(tmp_path)
+    narrow = [",".join(line.split(",")[:40]) for line in path.read_text().splitlines()]
+    (tmp_path / "counts.csv").write_text("\n".join(narrow))
+    person = visit(studio(tmp_path / "counts.csv").address)
+    row = person.wait_for_question()
+    assert person.page.locator("#question svg.profile rect").count() == 40
+    assert person.page.locator("#question .named-bars .bar-name").first.inner_text() in TOPICS[truth[row]].split()
+    person.shoot("counts", [400, 1280])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_image_files_look_as_they_are(
+    studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path, scheme: str
+) -> None:
+    """Digits in black on white paper; their files are told by name."""
+    (tmp_path / "photos").mkdir()
+    digits = load_digits()
+    for i, image in enumerate(digits.images[:120]):
+        name = f"{i:03}-of-a-rather-long-name-{digits.target[i]}.png"
+        Image.fromarray((255 - 15 * image).astype(np.uint8)).resize((32, 32)).save(tmp_path / "photos" / name)
+    person = visit(studio(tmp_path / "photos").address, color_scheme=scheme)
+    row = person.wait_for_question()
+    page = person.page
+    name = f"{row:03}-of-a-rather-long-name-{digits.target[row]}.png"
+    assert page.inner_text("#question-row").endswith(f"row {row} · {name}")
+    person.answer([str(name) for name in digits.target], 6)
+    person.wait_for_answers(6)
+    page.wait_for_selector("#question .picture")
+    with BytesIO(page.locator("#question .picture").screenshot()) as file:
+        seen = np.asarray(Image.open(file).convert("L"))
+    assert seen[8:20, 8:20].min() > 200  # paper is white
+    assert seen.min() < 60
+    person.shoot("photos", [400, 1280])
+    page.click("#invert")
+    page.wait_for_function("() => document.documentElement.dataset.negative === '0'")
 
 
 def test_data_that_cannot_be_learned(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:

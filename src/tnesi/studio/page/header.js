@@ -26,21 +26,22 @@ export function startHeader() {
   lineListeners.add(() => now.state && renderStatus(now.state));
 }
 
+function restyle() {
+  by("theme").setAttribute("aria-pressed", String(isDark()));
+  const inverted = root.dataset.invert === "1";
+  by("invert").setAttribute("aria-pressed", String(inverted));
+  const light = root.dataset.natural === "1" || isDark(); // whether large values are; pictures come with dark ones
+  root.dataset.negative = light !== inverted ? "1" : "0";
+  document.dispatchEvent(new Event("tnesi-style"));
+}
+
 function startTheme() {
-  const [theme, invert] = [by("theme"), by("invert")];
-  const restyle = () => {
-    theme.setAttribute("aria-pressed", String(isDark()));
-    const inverted = root.dataset.invert === "1";
-    invert.setAttribute("aria-pressed", String(inverted));
-    root.dataset.negative = isDark() !== inverted ? "1" : "0"; // pictures come dark on white
-    document.dispatchEvent(new Event("tnesi-style"));
-  };
-  theme.addEventListener("click", () => {
+  by("theme").addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     kept.set("tnesi-theme", root.dataset.theme);
     restyle();
   });
-  invert.addEventListener("click", () => {
+  by("invert").addEventListener("click", () => {
     root.dataset.invert = root.dataset.invert === "1" ? "0" : "1";
     kept.set("tnesi-invert", root.dataset.invert);
     restyle();
@@ -103,6 +104,10 @@ function render(state) {
   setText(by("data-name"), data.name ?? "");
   setText(by("data-rows"), data.rows ? plural(data.rows, "row") : "");
   root.dataset.kind = data.kind;
+  if (data.natural && root.dataset.natural !== "1") {
+    root.dataset.natural = "1";
+    restyle();
+  }
   by("invert").hidden = data.kind !== "image";
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);

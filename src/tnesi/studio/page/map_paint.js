@@ -1,7 +1,7 @@
 // Drawing the map: each field's picture as ink on the colour of its class, stronger where it is more certain.
 import { picture } from "./api.js";
 import { kind } from "./pictures.js";
-import { classColour, css, mix, themeColours } from "./colours.js";
+import { classColour, css, isDark, mix, themeColours } from "./colours.js";
 
 const FADE = 320; // milliseconds from old colours to new ones
 const WEAK = 0.2; // strength of a class that is hardly certain
@@ -28,7 +28,7 @@ export class MapPainter {
     this.from = this.to = [];
   }
 
-  /** The pictures in the ink of the theme: dark pixels are opaque, white ones clear. */
+  /** The pictures in the ink of the theme: ink is where they are as dark, or as light, as it is. */
   #inked() {
     if (!this.sheet || this.ink) return this.ink;
     const { width, height } = this.sheet;
@@ -37,13 +37,13 @@ export class MapPainter {
     context.drawImage(this.sheet, 0, 0);
     const pixels = context.getImageData(0, 0, width, height);
     const [r, g, b] = themeColours().ink;
-    const inverted = document.documentElement.dataset.invert === "1";
+    const inkIsLarge = (document.documentElement.dataset.negative === "1") === isDark();
     for (let i = 0; i < pixels.data.length; i += 4) {
       const grey = pixels.data[i];
       pixels.data[i] = r;
       pixels.data[i + 1] = g;
       pixels.data[i + 2] = b;
-      pixels.data[i + 3] = inverted ? grey : 255 - grey;
+      pixels.data[i + 3] = inkIsLarge ? 255 - grey : grey;
     }
     context.putImageData(pixels, 0, 0);
     this.ink = ink;

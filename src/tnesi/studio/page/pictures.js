@@ -1,4 +1,4 @@
-// What an example looks like: a picture with crisp pixels, a profile of bars, or its top words.
+// What an example looks like: a picture with crisp pixels, a profile of bars, its top words, or both.
 import { path } from "./api.js";
 import { el, svg } from "./dom.js";
 import { now } from "./state.js";
@@ -9,6 +9,9 @@ const NAMED_BARS = 24; // as many names as can be read
 export const kind = () => now.state?.data.kind ?? "image";
 
 export const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
+
+/** A row by its number and, where it is one, its file. */
+export const rowName = ({ row, file }) => (file ? `row ${row} · ${file}` : `row ${row}`);
 
 /** Load a picture; null if it does not come. */
 export async function loaded(source) {
@@ -25,7 +28,11 @@ export async function loaded(source) {
 /** Show an example large: `what` has row, profile, profile_names and words. */
 export async function largePicture(what, name) {
   if (kind() === "words" || (what.words && !what.profile)) return wordList(what.words ?? [], name);
-  if (kind() === "profile" || what.row === undefined) return profile(what.profile ?? [], what.profile_names, name);
+  if (kind() === "profile" || what.row === undefined) {
+    const bars = profile(what.profile ?? [], what.profile_names, name);
+    const nameless = !what.words?.length || what.profile.length <= NAMED_BARS;
+    return nameless ? bars : el("div", { class: "profile-with-words" }, bars, wordList(what.words, name));
+  }
   const image = await loaded(rowPicture(what.row, 280));
   if (!image) return el("p", { class: "no-picture" }, "The picture could not be loaded.");
   image.alt = name;

@@ -4,7 +4,7 @@ import { Chooser } from "./chooser.js";
 import { announce, capital, el, keep, kept, percent, plural, setText, together } from "./dom.js";
 import { line, notice, warn } from "./notice.js";
 import * as outbox from "./outbox.js";
-import { largePicture } from "./pictures.js";
+import { largePicture, rowName } from "./pictures.js";
 import { openRow, tellRelabel } from "./row.js";
 import { classOf, now, watch } from "./state.js";
 
@@ -102,7 +102,7 @@ function render() {
   parts.card.classList.toggle("asking", Boolean(shown));
   parts.card.classList.toggle("pending", pending !== null);
   parts.card.setAttribute("aria-busy", String(blocked && state.phase !== "failed"));
-  setText(parts.row, shown ? `Question ${shown.number} · row ${shown.row}` : "");
+  setText(parts.row, shown ? `Question ${shown.number} · ${rowName(shown)}` : "");
   setText(parts.reason, shown ? sentence(shown.reason) : waitingFor(state));
   parts.chooser.disabled = blocked;
   parts.chooser.update(shown?.suggested);
@@ -147,6 +147,7 @@ function renderTrail() {
 }
 
 function fromOutbox(entry) {
+  if ((entry.kind === "label" || entry.kind === "skip") && !entry.adopted && !trail.includes(entry)) trail.push(entry);
   if (entry.state === "waiting") {
     const many = outbox.unsaved();
     const what = many === 1 && entry.label ? entry.label : plural(many, "answer");
@@ -177,7 +178,6 @@ export async function skip(event) {
 async function give(kind, what, said) {
   const entry = outbox.give(kind, what);
   pending = entry;
-  trail.push(entry);
   render();
   const slow = setTimeout(() => pending === entry && entry.state === "sending" && notice("Saving"), SLOW);
   try {
@@ -220,12 +220,19 @@ export async function undo() {
       keepTrail();
     }
     if (undone && undone.row !== null) tellRelabel(undone.row, undone.now);
-    notice(undone ? `Taken back: ${undone.label ?? "skip"}` : "Taken back");
+    notice(takenBack(undone));
     if (outbox.unsaved() === 0) present(response.question ?? null);
   } catch (error) {
     warn(error.message);
     render();
   }
+}
+
+/** What an undo has done; a row that has a label again is none that is asked for. */
+function takenBack(undone) {
+  if (!undone) return "Taken back";
+  const what = `Taken back: ${undone.label ?? { skip: "skip", clear: "removal of a label", rename: "name" }[undone.kind] ?? "answer"}`;
+  return undone.now ? `${what}. Row ${undone.row} is ${undone.now} again` : what;
 }
 
 /** Whether the question can be seen; otherwise bring it into view, for the next key to answer it. */

@@ -2,11 +2,11 @@
 import { get } from "./api.js";
 import { Chooser } from "./chooser.js";
 import { paint } from "./colours.js";
-import { announce, el, keep, percent, plural, setText } from "./dom.js";
+import { announce, capital, el, keep, percent, plural, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import * as outbox from "./outbox.js";
 import { Panel } from "./panel.js";
-import { largePicture } from "./pictures.js";
+import { largePicture, rowName } from "./pictures.js";
 import { classOf, now, watch } from "./state.js";
 
 const listeners = new Set();
@@ -57,7 +57,7 @@ export async function openRow(row) {
   }
   const picture = await largePicture(found, `Row ${found.row}`);
   shown = found;
-  setText(panel.title, `Row ${found.row}`);
+  setText(panel.title, capital(rowName(found)));
   parts.frame.replaceChildren(picture);
   setText(parts.notice, "");
   render();

@@ -37,7 +37,7 @@ function render(state) {
     setText(line.querySelector(".class-rows"), `${count(one.rows ?? 0)} rows`);
     setText(line.querySelector(".class-labels"), plural(one.labels, "label"));
     const doubt = typeof one.confidence === "number" && one.confidence < DOUBTFUL && one.rival;
-    setText(line.querySelector(".class-doubt"), doubt ? `may be mixed up with ${one.rival} (${percent(one.confidence, 0)} sure)` : "");
+    setText(line.querySelector(".class-doubt"), doubt ? `may be mixed up with ${one.rival} (its name is ${percent(one.confidence, 0)} sure)` : "");
   });
   renderConflicts(state.conflicts);
 }

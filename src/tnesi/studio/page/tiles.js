@@ -1,7 +1,7 @@
 // Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
 import { paint } from "./colours.js";
 import { el, percent, setText } from "./dom.js";
-import { drawTiles, kind, smallPicture } from "./pictures.js";
+import { drawTiles, kind, rowName, smallPicture } from "./pictures.js";
 import { classOf } from "./state.js";
 
 /** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
@@ -31,7 +31,7 @@ export function nameTile(line, row) {
   const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
   setText(button.querySelector(".tile-share"), margin);
   const seen = [row.words?.length ? row.words.join(", ") : "", name ?? "?", margin].filter(Boolean).join(" ");
-  const told = [seen, `row ${row.row}`];
+  const told = [seen, rowName(row)];
   if (row.label) told.push(`labelled ${row.label}`);
   if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
   else if (!row.label) told.push("no class yet");
