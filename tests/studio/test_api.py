@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tnesi.labelling.suggest import Suggestion
+
 
 def label_some(page: Any, n: int = 12) -> Any:
     """Answer the queue's questions truthfully; return the state when they have been learned from."""
@@ -263,6 +265,8 @@ def test_undoing_a_relabel_leaves_the_question_open(page: Any) -> None:
     page.answer(7, "one")
     page.answer(7, "two")
     question = page.get("/api/state?client=a")["question"]
+    other = next(row for row in range(50, 60) if row != question["row"])
+    page.session.questions.offer([Suggestion(other, "better than what is open", ())])
     taken = page.ask("POST", "/api/undo", {"client": "a"})
     assert taken["undone"] == {"row": 7, "label": "two", "kind": "label", "now": "one"}
     assert taken["question"]["row"] == question["row"]

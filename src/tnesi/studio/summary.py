@@ -104,9 +104,10 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
 
 
 def _steps(history: list[dict[str, object]]) -> Section:
+    last = list({one["labels"]: one for one in history}.values())  # undone and relabelled: the newest counts
     rows = [
         [str(one["labels"]), _percent(one["decided"]), _percent(one["error_estimate"])]
-        for one in history[:: max(1, len(history) // 20)]
+        for one in last[:: max(1, len(last) // 20)]
     ]
     return Section("As labels were given", [Table("Labels", ["labels", "decided", "expected error"], rows)])
 

@@ -25,7 +25,7 @@ export function startField(picture) {
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
-    el("p", { class: "hint" }, "Press one to label it anew. Below each: its class and margin; a ring marks your own labels."),
+    el("p", { class: "hint" }, "Press one to label it anew. Below each: its class and margin; a ring marks your own labels, a red one those that differ from the guess."),
     parts.list,
     el("h3", {}, "Fields like this"),
     parts.neighbours,
