@@ -144,7 +144,8 @@ def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, met
         layer, _ = labeller.spread_layers(*given)[-1]
         without = layer.posterior(labeller.activities).argmax(axis=1)
         found += _surrounded(labeller.activities, test.points[out], label, without, n_classes)
-    return _worst(found) if len(found) <= max(1, _FEW * np.count_nonzero(test.part >= 0)) else []
+    most = max(2, _FEW * np.count_nonzero(test.part >= 0))  # a slip, and the one label that it contradicts
+    return _worst(found) if len(found) <= most else []
 
 
 def _worst(found: list[Conflict]) -> list[Conflict]:
