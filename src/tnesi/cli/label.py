@@ -114,8 +114,8 @@ def label(
                 f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
                 "of each are needed"
             )
-        rows = check_rows(SimpletronClassifier(), found.X, reset=True)  # here, and not on a page that is open already
-        check_sums(row_sums(rows), "uniform")
+        # here, and not on a page that is open already
+        check_sums(row_sums(check_rows(SimpletronClassifier(), found.X, reset=True)), "uniform")
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)
