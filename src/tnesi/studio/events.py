@@ -23,7 +23,6 @@ class Bell:
     def __init__(self, session: Session) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self.closing = False
         self.n_streams = 0
         session.listen(self.ring)
 
@@ -60,7 +59,7 @@ async def _events(session: Session, client: str, bell: Bell) -> AsyncIterator[st
     bell.n_streams += 1
     try:
         sent = 0
-        while not bell.closing:
+        while not session.ending:
             version = session.version
             if version != sent:
                 sent, text = session.state_text(client)

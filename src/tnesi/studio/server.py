@@ -97,10 +97,10 @@ class Server(uvicorn.Server):
     """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
     def __init__(self, session: Session, door: Door) -> None:
-        self._session, self._guard = session, create_app(session, door)
+        self._session = session
         config = uvicorn.Config(
-            self._guard, log_level="warning", access_log=False, lifespan="on", ws="none", http="h11", loop="asyncio",
-            server_header=False, timeout_graceful_shutdown=3,
+            create_app(session, door), log_level="warning", access_log=False, lifespan="on", ws="none", http="h11",
+            loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
         )  # fmt: skip
         super().__init__(config)
 
@@ -111,11 +111,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End in three seconds at most, however often it is told so; what is open then is broken off without a word."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        self._session.ending = True
-        bell = getattr(self._guard.app.state, "bell", None)
-        if bell is not None and not bell.closing:
-            bell.closing = True
-            bell.ring()
+        self._session.end()
         self.should_exit = True
 
 

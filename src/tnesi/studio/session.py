@@ -70,6 +70,11 @@ class Session:
         """Begin to learn."""
         self._learner.start()
 
+    def end(self) -> None:
+        """Tell everybody who listens that the server is to end; signals do this, so it waits for no lock."""
+        self.ending = True
+        self._tell_listeners()
+
     def close(self) -> bool:
         """End learning and write what is waiting; return whether learning has ended, which may take long."""
         try:
@@ -136,6 +141,9 @@ class Session:
     def _changed(self) -> None:
         with self._lock:
             self.version += 1
+        self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
         for listener in self._listeners:
             listener()
 
