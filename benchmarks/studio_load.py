@@ -17,7 +17,7 @@ import numpy as np
 
 from tnesi.data import load_named
 
-_BY_ONE = 30
+_BY_ONE, _PERSON = 30, "person"
 
 
 class _Client:
@@ -82,7 +82,7 @@ def measure_load(n_clients: int, seconds: float) -> str:
     with tempfile.TemporaryDirectory() as folder:
         process, port, token, first = _start(Path(folder))
         try:
-            pace = _Client(port, token, "person").learned(truth, _BY_ONE)
+            pace = _Client(port, token, _PERSON).learned(truth, _BY_ONE)
             clients = [_Client(port, token, f"c{i}") for i in range(n_clients)]
             until = time.monotonic() + seconds
             threads = [threading.Thread(target=client.label, args=(truth, until)) for client in clients]
@@ -106,7 +106,7 @@ def measure_load(n_clients: int, seconds: float) -> str:
     median, p95, p99, most = np.percentile(times, [50, 95, 99, 100])
     return (
         f"first question {first:.1f} s after the start; classes learned {np.median(pace):.2f} s after an answer "
-        f"(slowest of {_BY_ONE}: {max(pace):.2f} s); {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
+        f"(slowest of {_BY_ONE}: {max(pace):.2f} s, number {1 + int(np.argmax(pace))}); {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
         f" median {median:.0f} ms, 95 % within {p95:.0f} ms, 99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
         f"{lost} of {len(taken):,} lost after kill -9"
     )
@@ -121,13 +121,13 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], int, str, float]:
     while not (found := re.search(r"http://127.0.0.1:(\d+)/\?token=(\S+)", (folder / "log.txt").read_text())):
         assert process.poll() is None, (folder / "log.txt").read_text()
         time.sleep(0.02)
-    client = _Client(int(found[1]), found[2], "first")
+    client = _Client(int(found[1]), found[2], _PERSON)
     while True:
         try:
-            if client.ask("GET", "/api/state?client=first")["question"] is not None:
+            if client.ask("GET", f"/api/state?client={_PERSON}")["question"] is not None:
                 return process, int(found[1]), found[2], time.monotonic() - began
         except ConnectionError:
-            client = _Client(int(found[1]), found[2], "first")
+            client = _Client(int(found[1]), found[2], _PERSON)
         time.sleep(0.05)
 
 

@@ -89,11 +89,27 @@ def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer)
     labeller, known = layer.classifier._known_labeller(), learn(layer, view_of({0: "a", 200: "b"})).known()
     few, some, *_ = n_parts(600)
     typical = {one.row for one in suggest(labeller, Known.nothing(600), few, n_parts=few)}
-    asked, place = [question.row for question in plan(labeller, known, ())], labeller.clusters(some).place
+    asked, place = [question.row for question in plan(labeller, known, (), 20)], labeller.clusters(some).place
     n_first = len(typical & set(asked))
     assert set(asked[:n_first]) <= typical
     assert len(asked) > n_first
     assert not set(place[asked[n_first:]]) & set(place[[0, 200, *asked[:n_first]]])
+
+
+def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
+    layer = first_layer.learn(kinds, Settings(fields=40), lambda *_: False)
+    labeller = layer.classifier._known_labeller()
+    few, some, *_ = n_parts(600)
+    asked = plan(labeller, learn(layer, view_of({})).known(), ())
+    assert len(asked) == few
+    labels = {one.row: str(kinds.y[one.row]) for one in asked[:4]}
+    then = plan(labeller, learn(layer, view_of(labels)).known(), ())
+    assert {one.row for one in then} <= {one.row for one in asked[4:]}
+    assert len(then) >= 5
+    assert some not in labeller._clusters
+    labels = {one.row: str(kinds.y[one.row]) for one in asked[:6]}
+    assert len(plan(labeller, learn(layer, view_of(labels)).known(), ())) > 4
+    assert some in labeller._clusters
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:

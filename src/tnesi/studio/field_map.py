@@ -86,8 +86,7 @@ def _features(layer: FirstLayer, fields: Array, seed: int) -> Array:
     _, vectors = np.linalg.eigh((w.T @ w).astype(np.float64))
     looks = w @ vectors[:, ::-1][:, :_DIRECTIONS]
     looks = looks / max(np.sqrt((looks**2).sum(axis=1).mean()), 1e-12)
-    place = layer.classifier._known_labeller().clusters(min(N_CLUSTERS, layer.activities.shape[0])).place
-    shares = shares_of(layer.activities, place, N_CLUSTERS)[fields]
+    shares = shares_of(layer.activities, layer.parts(), N_CLUSTERS)[fields]
     return np.hstack([looks, _CLUSTER_SAYS * np.sqrt(2) * shares]).astype(np.float32)
 
 

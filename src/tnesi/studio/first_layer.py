@@ -108,6 +108,10 @@ class FirstLayer:
         """The activities, to look up by field."""
         return sparse.csc_array(self.activities)
 
+    def parts(self) -> Array:
+        """Return to which of a few parts of the data, found without labels, each row belongs."""
+        return self.classifier._known_labeller().clusters(min(N_CLUSTERS, self.activities.shape[0])).place
+
     def fields(self, numbers: Array) -> Array:
         """Return fields as they look: without what normalisation adds."""
         return fields_of(self.classifier, numbers) - 1

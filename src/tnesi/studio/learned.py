@@ -15,7 +15,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labelling.suggest import Known
 from tnesi.layers.classes import margins
 from tnesi.studio.answers import View
-from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
+from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt
 
 Array = npt.NDArray[Any]
@@ -140,11 +140,9 @@ def _estimate(layer: FirstLayer, model: SimpletronClassifier, label: Array, best
     Labels that have spread are as sure as labels left out say. Clusters are not: there, what is doubtful is whether
     a row's neighbours agree with it, and whether it would be in the same cluster had chance decided otherwise.
     """
-    labeller, n_rows = model._known_labeller(), label.size
     doubt = 1 - t.max(axis=1)
     if model.label_method_ == "cluster":
-        chance = 1 - labeller.clusters(t.shape[1]).agreement
+        chance = 1 - model._known_labeller().clusters(t.shape[1]).agreement
         doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
-    part = labeller.clusters(min(N_CLUSTERS, n_rows)).place
     naming = Naming(model.label_confidence_, model.label_rivals_)
-    return expected_error(doubt, label, best, part, naming, model.label_method_)
+    return expected_error(doubt, label, best, layer.parts(), naming, model.label_method_)

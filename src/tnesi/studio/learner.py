@@ -24,8 +24,10 @@ from tnesi.studio.questions import AHEAD, n_parts, plan
 if TYPE_CHECKING:
     from tnesi.studio.session import Session
 
-_NICE = 3
-"""Who answers requests goes first, then who learns from answers, then who prepares questions."""
+_NICE, _NICEST = 3, 19
+"""Who answers requests goes first, then who learns from answers; who prepares questions has what is left over."""
+_MORE_CLASSES = 4
+"""For so many classes more than there are the clusters are found ahead: the next ones come soon after each other."""
 
 
 class Learner:
@@ -74,6 +76,7 @@ class Learner:
             return
         _make_way(_NICE)
         learned = learn(layer, session.store.view)
+        layer.parts()  # the questions and the map need them, at the same time
         self._layer = layer
         session.publish_learned(learned, None)
         self._wanted.set()  # the first questions are found while the map is made
@@ -125,7 +128,7 @@ class Learner:
     def _ask(self) -> None:
         session = self._session
         done = None
-        _make_way(2 * _NICE)
+        _make_way(_NICEST)
         while not self._closing.is_set():
             self._wanted.wait()
             self._wanted.clear()
@@ -143,7 +146,7 @@ class Learner:
             if not self._wanted.is_set():
                 session.publish_conflicts(learned)
             n_rows, n_classes = learned.label.size, len(learned.names)
-            for n in (n_classes + 1, n_classes + 2, *n_parts(n_rows)):
+            for n in (*range(n_classes + 1, n_classes + 1 + _MORE_CLASSES), *n_parts(n_rows)):
                 if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
                     labeller.clusters(n)
 

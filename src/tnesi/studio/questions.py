@@ -70,9 +70,9 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
         asked = [one.row for one in first]
         if given.size < N_CLUSTERS:
             rest = []
-            if given.size:  # the very first question must not wait for more parts
+            if len(first) < n // 2:  # the very first questions must not wait for more parts
                 rest = explore(labeller, known, n, n_parts=some, exclude=exclude, asked=asked)
-            rest = rest or suggest(labeller, known, n, n_parts=few, exclude=exclude)
+                rest = rest or suggest(labeller, known, n, n_parts=few, exclude=exclude)
         elif known.doubt.mean() < _CLEAR and (covering := explore(labeller, known, n, n_parts=many, exclude=exclude)):
             rest = covering
         else:
