@@ -106,8 +106,9 @@ def measure_load(n_clients: int, seconds: float) -> str:
     median, p95, p99, most = np.percentile(times, [50, 95, 99, 100])
     return (
         f"first question {first:.1f} s after the start; classes learned {np.median(pace):.2f} s after an answer "
-        f"(slowest of {_BY_ONE}: {max(pace):.2f} s, number {1 + int(np.argmax(pace))}); {n_clients} clients, {times.size:,} answers in {seconds:.0f} s:"
-        f" median {median:.0f} ms, 95 % within {p95:.0f} ms, 99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
+        f"(slowest of {_BY_ONE}: {max(pace):.2f} s, number {1 + int(np.argmax(pace))}); {n_clients} clients, "
+        f"{times.size:,} answers in {seconds:.0f} s: median {median:.0f} ms, 95 % within {p95:.0f} ms, "
+        f"99 % within {p99:.0f} ms, slowest {most:.0f} ms; "
         f"{lost} of {len(taken):,} lost after kill -9"
     )
 
