@@ -16,7 +16,7 @@ from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.labelling.labeller import Labeller
 from tnesi.labelling.naming import confidence
-from tnesi.labelling.suggest import Known, Suggestion, explore, settle, suggest
+from tnesi.labelling.suggest import Known, Suggestion, audit, explore, settle, suggest
 
 Planted = Callable[..., Any]
 
@@ -146,6 +146,21 @@ def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
     assert found[0].reason.startswith("between b and a: about 8")
     assert all("undecided" in one.reason for one in found)
     assert settle(labeller_of(s), Known.nothing(truth.size), 3, n_parts=4) == []
+
+
+def test_chance_asks_classes_with_many_rows_for_each_label(planted: Planted) -> None:
+    s, truth = planted([400, 200, 100])
+    labeller, label = labeller_of(s), np.full(700, -1, np.int32)
+    label[[0, 400, 600, 601]] = [0, 1, 2, 2]
+    known = Known(label, np.array(["a", "b", "c"]), np.eye(3)[truth], np.ones(3), np.array(["b", "a", "a"]))
+    found = audit(labeller, known, 7)
+    # rows for each label and the next: 200, 100 and 33, then 133, 100 and 33, and so forth
+    assert truth[rows_of(found)].tolist() == [0, 0, 0, 1, 0, 0, 1]
+    assert found == audit(labeller, known, 7)
+    assert "400 rows taken for a" in found[0].reason
+    everything = audit(labeller, known, 1000, exclude=rows_of(found))
+    assert set(rows_of(everything)) == set(range(700)) - {0, 400, 600, 601, *rows_of(found)}
+    assert len(everything) == 700 - 4 - 7
 
 
 def test_doubtful_names(planted: Planted) -> None:

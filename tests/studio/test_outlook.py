@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 from tnesi.data import Data, open_data
 from tnesi.labelling.suggest import Known, settle, suggest
@@ -110,6 +111,15 @@ def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
     labels = {one.row: str(kinds.y[one.row]) for one in asked[:6]}
     assert len(plan(labeller, learn(layer, view_of(labels)).known(), ())) > 4
     assert some in labeller._clusters
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_inside_of_a_cluster_is_met_in_few_rows(seed: int) -> None:
+    """Two of the three kinds of iris are one cluster: parts with labels everywhere, all clear, and one class missing."""
+    found = load_iris()
+    data = open_data(found.data, labels=found.target_names[found.target])
+    layer = first_layer.learn(data, Settings(seed=seed), lambda *_: False)
+    assert len(set(by_queue(layer, data.y, 12).values())) == 3
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:
@@ -234,6 +244,19 @@ def test_classes_that_may_be_confused_raise_the_error() -> None:
     sure = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "cluster")
     unsure = expected_error(*given, Naming(np.array([0.6, 0.6]), np.array([1, 0])), "cluster")
     assert (sure.value, unsure.value) == (0, pytest.approx(0.4))
+
+
+def test_few_rows_tell_less() -> None:
+    def width(n_rows: int) -> float:
+        label = np.full(n_rows, -1)
+        label[:10] = np.arange(10) % 2
+        given = np.full(n_rows, 0.05), label, np.arange(n_rows) % 2, np.zeros(n_rows, int)
+        found = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "cluster")
+        return found.high - found.low
+
+    widths = [width(n_rows) for n_rows in (100, 500, 2000, 60_000)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 3 * widths[-1]
 
 
 def test_advice() -> None:

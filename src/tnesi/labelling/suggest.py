@@ -149,6 +149,29 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
     return _rows_for(questions, labeller, known, n, exclude)
 
 
+def audit(labeller: Labeller, known: Known, n: int, *, exclude: Sequence[int] = ()) -> list[Suggestion]:
+    """Return up to `n` rows at random, of the classes that have most rows for each label.
+
+    Where classes are clear and labels are everywhere, no row is better than another; rows of a class that nobody has
+    met may still be among those of a known one.
+    """
+    best, names = known.posterior.argmax(axis=1), known.classes.tolist()
+    n_labels = np.bincount(known.label + 1, minlength=len(names) + 1)[1:]
+    size = np.bincount(best, _weight(labeller), len(names))
+    free = known.label < 0
+    free[list(exclude)] = False
+    rng = np.random.default_rng((labeller.seed, n_labels.sum()))
+    waiting = [rng.permutation(np.flatnonzero(free & (best == k))).tolist() for k in range(len(names))]
+    found: list[Suggestion] = []
+    while len(found) < n and any(waiting):
+        worth = np.where([bool(rows) for rows in waiting], size / (1 + n_labels), -1)
+        k = int(worth.argmax())
+        reason = f"one of {_rows(size[k])} taken for {names[k]}, at random: to see whether they are all the same"
+        found.append(Suggestion(waiting[k].pop(), reason, ()))
+        n_labels[k] += 1
+    return found
+
+
 def _weight(labeller: Labeller) -> Array:
     n_rows = labeller.activities.shape[0]
     return np.ones(n_rows) if labeller.weight is None else labeller.weight.astype(np.float64)

@@ -27,6 +27,8 @@ _STILL = 0.003
 """Share of the rows that these answers may have changed."""
 _WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
 """Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
+_FEW_ROWS = 500
+"""Data of so many rows tell half as much as large ones: what looks clear may be chance."""
 _ALONE = 1e-3
 _SIDE = 0.05
 """Probability that the true error is above the interval, and below it."""
@@ -78,8 +80,8 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
     of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
     parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
-    is known depends on the number of labels: the estimate counts like so many rows that have been looked at. The lower
-    end of the interval is without classes that nobody has met.
+    is known depends on the number of labels and of rows: the estimate counts like so many rows that have been looked at.
+    The lower end of the interval is without classes that nobody has met.
 
     Parameters
     ----------
@@ -104,6 +106,7 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
     value, least = (min(1.0, float(each[free].mean()) + swapped) for each in (wrong, doubt))
     worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
+    worth *= label.size / (label.size + _FEW_ROWS)
     low = float(betaincinv(max(least * worth, 1e-6), (1 - least) * worth + 1, _SIDE))
     high = float(betaincinv(value * worth + 1, max((1 - value) * worth, 1e-6), 1 - _SIDE))
     note = (

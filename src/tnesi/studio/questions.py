@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labelling.labeller import Labeller
-from tnesi.labelling.suggest import Known, Suggestion, explore, settle, suggest
+from tnesi.labelling.suggest import Known, Suggestion, audit, explore, settle, suggest
 from tnesi.studio.first_layer import N_CLUSTERS
 
 Array = npt.NDArray[Any]
@@ -53,13 +53,11 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
     """Return the next questions, the most useful first.
 
     Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
-    them. What the first labels say of borders and names is not worth asking about yet. Then three of five questions
-    look for more classes and two for what decides between known ones; from 40 labels on only the latter. Where classes
-    are clear, typical rows of small parts are asked for instead: the few rows between classes say little of the others.
+    them. What the first labels say of borders and names is not worth asking about yet.
     """
     given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
     exclude = sorted(skips)
-    few, some, more, many = n_parts(n_rows)
+    few, some, *_ = n_parts(n_rows)
     with single_threaded_blas():
         place = labeller.clusters(few).place
         reached = set(place[given].tolist())
@@ -68,22 +66,32 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
             typical = suggest(labeller, Known.nothing(n_rows), few, n_parts=few, exclude=exclude)
             first = [one for one in typical if int(place[one.row]) not in reached]
         asked = [one.row for one in first]
-        if given.size < N_CLUSTERS:
-            rest = []
-            if len(first) < n // 2:  # the very first questions must not wait for more parts
-                rest = explore(labeller, known, n, n_parts=some, exclude=exclude, asked=asked)
-                rest = rest or suggest(labeller, known, n, n_parts=few, exclude=exclude)
-        elif known.doubt.mean() < _CLEAR and (covering := explore(labeller, known, n, n_parts=many, exclude=exclude)):
-            rest = covering
-        else:
-            small = many if given.size >= _SMALLER_FROM else more
-            decisive = settle(labeller, known, n, n_parts=small, exclude=exclude)
-            explored = given.size >= _EXPLORED and decisive
-            finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
-            rest = list(_mixed(finding, decisive, given.size))
-            if not first and not rest:  # every part has a label, all of one class: more typical rows
-                rest = suggest(labeller, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
+        rest: list[Suggestion] = []
+        if given.size < N_CLUSTERS and len(first) < n // 2:  # the very first ones must not wait for more parts
+            rest = explore(labeller, known, n, n_parts=some, exclude=exclude, asked=asked)
+        if given.size >= N_CLUSTERS or not (first or rest):
+            rest = _later(labeller, known, exclude, n)
+        if not (first or rest):  # every part has a label, all of one class: more typical rows
+            rest = suggest(labeller, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
     return [*first, *(one for one in rest if one.row not in asked)]
+
+
+def _later(labeller: Labeller, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
+    """Return what to ask when the few parts of the data have their labels.
+
+    Three of five questions look for more classes and two for what decides between known ones; from 40 labels on only
+    the latter. Where classes are clear, typical rows of small parts are asked for instead: the few rows between classes
+    say little of the others. When all of these have labels, chance decides: it may meet what nobody has thought of.
+    """
+    n_labels = int(np.count_nonzero(known.label >= 0))
+    _, some, more, many = n_parts(known.label.size)
+    if known.classes.size > 1 and known.doubt.mean() < _CLEAR:
+        return explore(labeller, known, n, n_parts=many, exclude=exclude) or audit(labeller, known, n, exclude=exclude)
+    small = many if n_labels >= _SMALLER_FROM else more
+    decisive = settle(labeller, known, n, n_parts=small, exclude=exclude)
+    explored = n_labels >= _EXPLORED and decisive
+    finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
+    return list(_mixed(finding, decisive, n_labels))
 
 
 def _mixed(finding: Sequence[Suggestion], decisive: Sequence[Suggestion], n_labels: int) -> Iterator[Suggestion]:
