@@ -115,7 +115,7 @@ def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_class_inside_of_a_cluster_is_met_in_few_rows(seed: int) -> None:
-    """Two of the three kinds of iris are one cluster: parts with labels everywhere, all clear, and one class missing."""
+    """Two of the three kinds of iris are one cluster: labels in all parts, all is clear, and a class is missing."""
     found = load_iris()
     data = open_data(found.data, labels=found.target_names[found.target])
     layer = first_layer.learn(data, Settings(seed=seed), lambda *_: False)

@@ -80,8 +80,8 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
     of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
     parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
-    is known depends on the number of labels and of rows: the estimate counts like so many rows that have been looked at.
-    The lower end of the interval is without classes that nobody has met.
+    is known depends on how many labels and rows there are: the estimate counts like so many rows that have been looked
+    at. The lower end of the interval is without classes that nobody has met.
 
     Parameters
     ----------
