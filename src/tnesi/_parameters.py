@@ -55,8 +55,17 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
         raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")
     if checked.dtype != np.uint8:
         name = type(estimator).__name__
-        check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
+        try:
+            check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
+        except ValueError as error:
+            raise ValueError(f"{str(error).rstrip('.')}: the first is in {_first_negative(checked)}") from None
     return checked
+
+
+def _first_negative(X: Matrix) -> str:
+    """Return where the first negative value is."""
+    rows, columns = sparse.coo_array(X < 0).coords if sparse.issparse(X) else np.nonzero(X < 0)
+    return f"row {rows[0]}, column {columns[0]} (counted from 0)"
 
 
 def _check_indices(X: Any) -> None:

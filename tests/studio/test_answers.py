@@ -65,6 +65,21 @@ def test_keys() -> None:
     assert (elk.key, elk.colour) == ("1", 1)
 
 
+def test_undoing_renames_brings_keys_and_colours_back() -> None:
+    """Fingers remember keys: a class that comes back has the one that it had."""
+    answers = Answers()
+    for number, name in enumerate(["square", "circle", "triangle"], 1):
+        answers.add(Entry(number, "label", row=number, label=name))
+    before = answers.view().classes
+    assert [one.key for one in before] == ["1", "2", "3"]
+    answers.add(Entry(4, "rename", label="triangle", old="square"))
+    answers.add(Entry(5, "rename", label="ring", old="triangle"))
+    assert [(one.name, one.key) for one in answers.view().classes] == [("circle", "2"), ("ring", "3")]
+    for number, undone in ((6, 5), (7, 4)):
+        answers.add(Entry(number, "undo", undone=undone))
+    assert answers.view().classes == before
+
+
 ROWS, NAMES, CLIENTS = st.integers(0, 3), st.sampled_from(["a", "b", "cat"]), st.sampled_from(["x", "y"])
 ACTS = st.lists(
     st.one_of(

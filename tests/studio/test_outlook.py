@@ -267,6 +267,10 @@ def test_advice() -> None:
     assert advice(2, 0, known, None)[0] == "enough"
     assert advice(2, 0, [*known, Step(False, 0.0)], None)[0] == "go_on"
     assert advice(2, 0, [Step(True, 0.01)] * 10, None)[0] == "go_on"
+    assert (
+        advice(0, 0, [], "'mass_g' is large") == advice(2, 0, [], "'mass_g' is large") == ("data", "'mass_g' is large.")
+    )
+    assert advice(2, 1, [], "'mass_g' is large")[0] == "look_again"
 
 
 def test_steps(kinds: Data, layer: FirstLayer) -> None:

@@ -36,6 +36,7 @@ from tnesi.cli.options import (
     check_output,
     drawn_labels,
     parameters_of,
+    tell_of_scales,
 )
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def fit(
             parameters["max_iter"] = max_iter
         y = drawn_labels(found, labels_per_class, seed, unlabelled)
         n_labels = _count(y)  # an error where there should be some
+        tell_of_scales(found)
         progress.tell("looking at the data")
         with told_of_ctrl_c(progress):
             model = _learn(found, y, parameters, progress)

@@ -19,7 +19,7 @@ from tnesi._files import replacing
 from tnesi._progress import tell_parts
 from tnesi.cli import end_undisturbed, when_ending
 from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
-from tnesi.cli.options import AnyData
+from tnesi.cli.options import AnyData, tell_of_scales
 
 if TYPE_CHECKING:
     from tnesi.data import Data
@@ -116,6 +116,7 @@ def label(
             )
         # here, and not on a page that is open already
         check_sums(row_sums(check_rows(SimpletronClassifier(), found.X, reset=True)), "uniform")
+        tell_of_scales(found)
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)
@@ -127,7 +128,7 @@ def label(
     door = Door(given_token or known.token or new_token(), host, listening.getsockname()[1])
     remember(store.project, door.token, door.port)
     if labels is not None:
-        out.say(f"{_import(store, found):,} labels taken over.")
+        out.say(_import(store, found))
     session = Session(found, store, settings)
     server = Server(session, door)
     signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
@@ -216,6 +217,8 @@ def _project_of(data: str) -> Path:
     return path.with_name(f"{path.name}.studio.sqlite")
 
 
-def _import(store: Any, found: Data) -> int:
+def _import(store: Any, found: Data) -> str:
     given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and name != -1]
-    return int(store.import_labels(given).result())
+    taken = int(store.import_labels(given).result())
+    known = len(given) - taken
+    return f"{taken:,} labels taken over." + (f" {known:,} rows had an answer already, which counts." if known else "")

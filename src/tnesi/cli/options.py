@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,3 +76,11 @@ def check_output(output: Path, *inputs: Path | str | None) -> None:
         if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
             raise ValueError(f"{output} is what is read: give another name with -o")
     check_place(output)
+
+
+def tell_of_scales(data: Data) -> None:
+    """Warn of columns that cannot be compared."""
+    from tnesi.data.scales import unequal_columns
+
+    if text := unequal_columns(data):
+        warnings.warn(text, stacklevel=2)

@@ -113,8 +113,8 @@ class CsvSource(TableSource):
         if found := re.search(r"In CSV column #(\d+).*invalid value '(.{0,40})", message, re.DOTALL):
             name, value = self.columns.names[int(found[1])], found[2].rstrip("'")
             return DataError(
-                f"{self.path}: column {name!r} has {value!r} where a number should be. If it has the labels, name it "
-                "with label_column; otherwise correct it or leave it out"
+                f"{self.path}: column {name!r} has {value!r} where a number should be. If the column has the "
+                "labels, name it with label_column; otherwise correct the value, or leave out the row or the column"
             )
         if "Empty CSV" in message:
             return DataError(f"{self.path} has no rows: there is nothing to learn from")

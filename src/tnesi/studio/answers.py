@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -129,6 +129,8 @@ class Answers:
     _counts: Counter[str] = field(default_factory=Counter)
     _colours: dict[str, int] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
+    _last_colours: dict[str, int] = field(default_factory=dict)
+    _last_keys: dict[str, str] = field(default_factory=dict)
 
     def view(self) -> View:
         """Return what holds now."""
@@ -213,19 +215,26 @@ class Answers:
         return name
 
     def _give_keys(self) -> None:
-        """Give new classes a colour and a key; those of classes without labels are free again."""
+        """Give new classes a colour and a key; those of classes without labels are free again.
+
+        A class that comes back (somebody has undone something) gets what it had, unless another one has it now.
+        """
         existing = [name for name, n in self._counts.items() if n > 0]
         self._keys = {name: key for name, key in self._keys.items() if self._counts[name] > 0}
         self._colours = {name: colour for name, colour in self._colours.items() if self._counts[name] > 0}
         for name in existing:
             if name not in self._colours:
                 taken = set(self._colours.values())
-                self._colours[name] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
+                colours = (self._last_colours.get(name, 0), *range(len(taken) + 1))
+                self._colours[name] = next(colour for colour in colours if colour not in taken)
             if name not in self._keys:
                 used = set(self._keys.values())
-                wanted = [key for key in (_own_key(name), *_KEYS) if key is not None and key not in used]
+                keys = (_own_key(name), self._last_keys.get(name), *_KEYS)
+                wanted = [key for key in keys if key is not None and key not in used]
                 if wanted:
                     self._keys[name] = wanted[0]
+        self._last_colours |= self._colours
+        self._last_keys |= self._keys
 
 
 def _own_key(name: str) -> str | None:
@@ -253,11 +262,3 @@ def class_name(text: str) -> str:
     if (number := INTEGER.fullmatch(name)) and str(int(number[1])) != name:
         raise RefusedError(f"{name!r} and {int(number[1])} are the same in tables: call the class otherwise")
     return name
-
-
-def replay(entries: Iterable[Entry]) -> Answers:
-    """Return the state after these entries."""
-    answers = Answers()
-    for entry in entries:
-        answers.add(entry)
-    return answers

@@ -170,9 +170,9 @@ def _surrounded(
     return [Conflict(int(points[i]), int(label[points[i]]), int(seems[i]), float(share[i])) for i in wrong]
 
 
-def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], estimate: Estimate | None) -> tuple[str, str]:
-    """Return what to do next: its kind, and a text for a person."""
-    if n_classes < 2:
+def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], note: str | None) -> tuple[str, str]:
+    """Return what to do next: its kind, and a text for a person; `note` is what is wrong with the data."""
+    if n_classes < 2 and note is None:
         text = "Name examples of two classes at least." if n_classes else "Name the first example."
         return "need_classes", text
     last = [step for step in steps if step.expected is not None][-_TOLD_APART:]
@@ -187,4 +187,4 @@ def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], estimate: Es
     if n_conflicts:
         what = "1 label contradicts its" if n_conflicts == 1 else f"{n_conflicts} labels contradict their"
         return "look_again", f"{what} surroundings: look again."
-    return "go_on", "Go on: each answer tells something new."
+    return ("go_on", "Go on: each answer tells something new.") if note is None else ("data", f"{note}.")

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
 from tnesi.labelling.suggest import Suggestion
 from tnesi.prediction import file_names
@@ -163,6 +164,7 @@ class Session:
             "project": self.store.project,
             "kind": self.shown.kind,
             "natural": bool(self.files),
+            "note": unequal_columns(self.data),
         }
 
     @cached_property
@@ -194,7 +196,7 @@ class Session:
         estimate = None if learned is None or learned.estimate is None else learned.estimate._asdict()
         n_classes = len(view.classes)
         clashes = self._conflicts(view)
-        kind, text = advice(n_classes, len(clashes), self._steps, learned.estimate if learned else None)
+        kind, text = advice(n_classes, len(clashes), self._steps, self.about["note"])
         reflected = 0 if learned is None else learned.answer
         return {
             "version": version,
@@ -243,7 +245,7 @@ class Session:
                     "label": label,
                     "seems": seems,
                     "probability": round(one.probability, 4),
-                    "text": f"this {label} sits among {seems}s: look again",
+                    "text": f"this {label} sits among {_several(seems)}: look again",
                 }
                 found.append(self.with_words(entry))
         return found
@@ -302,6 +304,10 @@ class Session:
         if self.shown.kind == "words":
             entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
         return entry
+
+
+def _several(name: str) -> str:
+    return f"{name}s" if len(name) == 1 else f"rows of {name}"
 
 
 def _readable(texts: Sequence[str]) -> Iterator[Json]:

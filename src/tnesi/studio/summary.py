@@ -34,7 +34,7 @@ def write_summary(session: Session, learned: Learned, path: Path) -> None:
         {
             "title": f"Labels of {session.data.name}",
             "subtitle": f"tnesi {tnesi.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            "banners": [one["text"] for one in state["conflicts"]],
+            "banners": [f"{one['text']} ({_row(session, one['row'])})" for one in state["conflicts"]],
             "notes": [],
             "quick": False,
             "summary": summary,
@@ -48,6 +48,11 @@ def write_summary(session: Session, learned: Learned, path: Path) -> None:
         }
     )
     path.write_text(page, encoding="utf-8", errors="replace")
+
+
+def _row(session: Session, row: int) -> str:
+    file = session.file(row)
+    return f"row {row}" if file is None else f"row {row}, {file}"
 
 
 def _classes(session: Session, learned: Learned) -> Section:
@@ -90,10 +95,10 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
         return [Section("Words", [Table("What sets the classes apart", ["class", "words"], rows, words=True)])]
     press = Press(folder)
     least = learned.order(None, "uncertain")[:_DOUBTFUL].tolist()
-    most = [row for k in range(len(learned.names)) for row in learned.order(k, "certain")[:_OF_EACH].tolist()]
+    most = [row for k in range(len(learned.names)) for row in learned.typical(k)[:_OF_EACH].tolist()]
     profile = shape if session.shown.kind == "image" else (1, session.shown.n_features)
     shown: list[Shown] = []
-    for title, rows_of in (("Most certain of each class", most[:120]), ("Least certain", least)):
+    for title, rows_of in (("Typical of each class", most[:120]), ("Least certain", least)):
         titles = [learned.names[learned.best[row]] for row in rows_of]
         figure = plot_rows(session.shown.values(rows_of), shape=profile, n_columns=12, titles=titles)
         shown.append(press.photograph(Picture(title, figure, title, title, wide=True)))
