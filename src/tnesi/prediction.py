@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
-from tnesi.data.source import Data, DataError, Source
+from tnesi.data.source import Data, DataError, Source, as_text
 from tnesi.layers.classes import margins
 
 Array = npt.NDArray[Any]
@@ -106,7 +106,7 @@ def quoted(name: str) -> str:
 
 def file_names(rows: Any) -> list[str]:
     """Return the rows' files, where each has one; what is no text in their names is written in hexadecimal."""
-    return [str(path).encode("utf-8", "backslashreplace").decode() for path in getattr(rows, "paths", ())]
+    return [as_text(path) for path in getattr(rows, "paths", ())]
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,11 @@ def served(session: Session) -> Iterator[Client]:
     listening.close()
 
 
+@pytest.fixture(scope="session")
+def serving() -> Callable[[Session], Any]:
+    return served
+
+
 @pytest.fixture
 def page(sessions: Sessions) -> Iterator[Client]:
     with served(sessions()) as client:

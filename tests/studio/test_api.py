@@ -268,6 +268,6 @@ def test_undoing_a_relabel_leaves_the_question_open(page: Any) -> None:
     other = next(row for row in range(50, 60) if row != question["row"])
     page.session.questions.offer([Suggestion(other, "better than what is open", ())])
     taken = page.ask("POST", "/api/undo", {"client": "a"})
-    assert taken["undone"] == {"row": 7, "label": "two", "kind": "label", "now": "one"}
+    assert taken["undone"] == {"row": 7, "label": "two", "old": None, "kind": "label", "now": "one"}
     assert taken["question"]["row"] == question["row"]
     assert page.ask("POST", "/api/undo", {"client": "a"})["question"]["row"] == 7

@@ -255,6 +255,36 @@ def test_labels_are_rescued_where_their_file_is_gone(run: Callable[..., Process]
     assert "It had no labels" in " ".join(nothing.log.read_text().split())
 
 
+def test_labels_are_rescued_where_their_folder_is_gone(run: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    studio = run("digits", "--fields", 20, "--project", "sub/p.sqlite")
+    studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
+    shutil.rmtree(tmp_path / "sub")
+    assert studio.end() == 1
+    assert "What it had, 1 label, is in" in " ".join(studio.log.read_text().split())
+    assert (tmp_path / "p.labels.csv").read_text() == "row,label\n3,x\n"
+
+
+def test_data_that_change_while_the_studio_is_open(run: Callable[..., Process], tmp_path: Path) -> None:
+    """A mapped file that became shorter would end the program at once."""
+    rows = np.random.default_rng(0).poisson(5, (3000, 16)).astype(np.uint8)
+    np.save(tmp_path / "rows.npy", rows)
+    studio = run("rows.npy", "--fields", 20)
+    before = studio.ask("GET", "/api/rows/2999")["profile"]
+    np.save(tmp_path / "rows.npy", rows[:10])
+    assert studio.ask("GET", "/api/rows/2999")["profile"] == before == rows[2999].tolist()
+    studio.ready()
+    assert studio.end() == 0
+
+
+def test_a_name_that_is_no_text(run: Callable[..., Process], tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.npy")
+    np.save(tmp_path / name, np.random.default_rng(0).poisson(5, (100, 16)))
+    studio = run(name, "--fields", 10, "--project", "p.sqlite")
+    assert studio.ready()["data"]["name"] == "caf\\udce9.npy"
+    assert studio.ask("GET", "/api/export/labels.csv") == b"row,label\n"
+
+
 def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path) -> None:
     """One in the terminal is waited for by whoever has opened it."""
     log = tmp_path / "log.txt"
@@ -356,6 +386,7 @@ def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_
     assert "no file or folder nothing.csv" in refused("nothing.csv")
     for wrong_number in ("many", "0", "-3"):
         assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")
+    assert "there are 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",

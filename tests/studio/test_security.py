@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
+from tnesi.studio import server
 from tnesi.studio.requests import MOST_BYTES
 from tnesi.studio.security import POLICY, Door
 
@@ -195,6 +197,7 @@ def test_other_interfaces() -> None:
     assert door.is_host("[fe80::1]:80")
     assert door.is_host("192.168.1.7")  # browsers leave out port 80
     assert not door.is_host("evil.example:80")
+    assert not door.is_host("[127.0.0.1:80")
     assert door.is_host(f"{socket.gethostname()}:80")
     named = Door("t" * 43, "10.0.0.1", 8000)
     assert named.is_host("10.0.0.1:8000")
@@ -224,3 +227,34 @@ def test_too_large_a_body_after_the_answer_has_begun(page: Any, capfd: pytest.Ca
                 pass
     assert page.get("/api/state")["version"] > 0
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_who_sends_nothing_keeps_nobody_out(
+    sessions: Any, serving: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_PATIENCE", 0.3)
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 20)
+    with serving(sessions()) as page, ExitStack() as opened:
+        port = page.door.port
+        begun = [opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(20)]
+        for one in begun:
+            one.sendall(b"GET / HTTP/1.1\r\n")
+        more = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        assert _closed(more)  # at once, there are too many
+        assert all(_closed(one) for one in begun)  # after a while, as they send no more
+        assert page.get("/api/state")["phase"] == "ready"
+        stream = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        head = f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {page.door.token}\r\n\r\n"
+        stream.sendall(head.encode())
+        assert b"event: state" in stream.recv(2**16) + stream.recv(2**16)
+        time.sleep(1)  # who listens is not idle
+        page.answer(3, "x")
+        assert b"event: state" in stream.recv(2**16)
+    assert capfd.readouterr().err == ""
+
+
+def _closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True

@@ -227,13 +227,16 @@ def test_a_full_disk_loses_only_what_was_not_acknowledged(stores: Stores) -> Non
         "DELETE FROM meta WHERE name = 'project'",
         "CREATE TRIGGER t AFTER INSERT ON answers BEGIN DELETE FROM answers; END",
         "CREATE VIEW v AS SELECT * FROM answers",
+        "DROP TABLE history",
+        "CREATE TABLE more (x)",
+        "DROP TABLE models; CREATE TABLE models (name TEXT PRIMARY KEY, content BLOB NOT NULL)",
     ],
 )
 def test_a_hostile_project_file(stores: Stores, tmp_path: Path, change: str) -> None:
     """Its project would become the name of a file, and a trigger would eat answers."""
     stores().close()
     with sqlite3.connect(tmp_path / "p.sqlite") as connection:
-        connection.execute(change)
+        connection.executescript(change)
     connection.close()
     with pytest.raises(StoreError, match=r"damaged .*: give another file with --project"):
         stores()
@@ -278,6 +281,27 @@ def test_a_file_that_was_overwritten_keeps_no_answers(stores: Stores, content: b
     with pytest.raises(DiskError, match="was removed or replaced"):
         store.label(2, "dog").result()
     assert store.view.labels == {1: "cat"}
+
+
+def test_a_file_that_was_copied_over_is_noticed_whatever_its_size(stores: Stores) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    backup = store.path.read_bytes()
+    store.label(2, "cat").result()
+    assert len(store.path.read_bytes()) == len(backup)
+    store.path.write_bytes(backup)
+    with pytest.raises(DiskError, match="was removed or replaced"):
+        store.label(3, "dog").result()
+    assert store.view.labels == {1: "cat", 2: "cat"}
+
+
+def test_no_more_classes_by_importing_twice(stores: Stores) -> None:
+    store = stores(n_rows=1000)
+    assert store.import_labels((row, f"first {row}") for row in range(200)).result() == 200
+    with pytest.raises(RefusedError, match="more than 300 classes"):
+        store.import_labels((row, f"second {row}") for row in range(200, 400)).result()
+    assert len(store.view.labels) == 200
+    assert store.import_labels((row, f"second {row}") for row in range(200, 300)).result() == 100
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import sys
 import threading
 import webbrowser
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +25,7 @@ from tnesi.cli.options import AnyData, tell_of_scales
 
 if TYPE_CHECKING:
     from tnesi.data import Data
+    from tnesi.studio.answers import View
     from tnesi.studio.security import Door
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
@@ -114,6 +117,9 @@ def label(
                 f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
                 "of each are needed"
             )
+        found = _held(found)
+        if isinstance(settings.fields, int) and settings.fields > found.rows.n_rows:
+            raise ValueError(f"--fields {settings.fields}: there are {found.rows.n_rows} rows, give fewer, or auto")
         # here, and not on a page that is open already
         check_sums(row_sums(check_rows(SimpletronClassifier(), found.X, reset=True)), "uniform")
         tell_of_scales(found)
@@ -150,13 +156,18 @@ def label(
 
 
 def _farewell(store: Store) -> str:
-    n, log = len(store.view.labels), Path(f"{store.path}-wal")
+    log = Path(f"{store.path}-wal")
     where = (
         f"{store.path} and {log.name} beside it, as there is no room to put them together"
         if log.exists()
         else store.path
     )
-    return f"{n:,} label{'s'[: n != 1]}. Everything is in {where}. Go on with the same command."
+    return f"{_n_labels(store.view)}. Everything is in {where}. Go on with the same command."
+
+
+def _n_labels(view: View) -> str:
+    n = len(view.labels)
+    return f"{n:,} label{'s'[: n != 1]}"
 
 
 def _rescued(session: Session) -> str:
@@ -167,14 +178,18 @@ def _rescued(session: Session) -> str:
     gone = f"{session.store.path} was removed or replaced while the studio was open"
     if not view.labels:
         return f"{gone}. It had no labels."
-    names = (session.store.path.with_suffix(f".labels{number}.csv") for number in ("", *range(2, 10_000)))
-    path = next(name for name in names if not os.path.lexists(name))
-    try:
-        with replacing(path) as file:
-            write_labels(session, view, file)
-    except OSError as error:
-        return f"{gone}, and its {len(view.labels):,} labels could not be written to {path}: {error}"
-    return f"{gone}. Its {len(view.labels):,} labels are in {path} now: go on with --labels {path}"
+    kept, trouble = _n_labels(view), ""
+    for folder in (session.store.path.parent, Path.cwd(), Path(gettempdir())):
+        names = (f"{session.store.path.stem}.labels{number}.csv" for number in ("", *range(2, 10_000)))
+        path = next(folder / name for name in names if not os.path.lexists(folder / name))
+        try:
+            with replacing(path) as file:
+                write_labels(session, view, file)
+        except OSError as error:
+            trouble = f"{trouble}; {path}: {error}"
+        else:
+            return f"{gone}. What it had, {kept}, is in {path} now: go on with --labels {path}"
+    return f"{gone}, and what it had, {kept}, could not be written{trouble}"
 
 
 def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
@@ -189,6 +204,19 @@ def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
     if browser:
         # a browser in the terminal comes back only when the page was left
         threading.Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
+
+
+def _held(data: Data) -> Data:
+    """Return data in memory, if there is room: the file behind mapped ones may change while the studio is open."""
+    import numpy as np
+
+    from tnesi._memory import free_memory
+    from tnesi.data.source import ArraySource
+
+    rows = data.rows
+    if not isinstance(data.X, np.memmap) or 4 * data.X.nbytes > free_memory():
+        return data
+    return replace(data, rows=ArraySource(np.array(data.X), rows.image_shape, rows.feature_names))
 
 
 def _n_fields(text: str | None) -> Any:
@@ -218,7 +246,7 @@ def _project_of(data: str) -> Path:
 
 
 def _import(store: Any, found: Data) -> str:
-    given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and name != -1]
+    given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and str(name) != "-1"]
     taken = int(store.import_labels(given).result())
     known = len(given) - taken
     return f"{taken:,} labels taken over." + (f" {known:,} rows had an answer already, which counts." if known else "")

@@ -218,6 +218,17 @@ def check_room(n_bytes: int, what: str) -> None:
         )
 
 
+def as_text(name: object) -> str:
+    r"""Return the name of a file as it can be printed and kept; what is no text in it is written in hexadecimal.
+
+    Examples
+    --------
+    >>> as_text("caf\udce9.png")
+    'caf\\udce9.png'
+    """
+    return str(name).encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """Rows with their labels, and a test part where there is one.
@@ -238,6 +249,9 @@ class Data:
     test: Data | None = None
     name: str = "data"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", as_text(self.name))
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802 - scikit-learn's name

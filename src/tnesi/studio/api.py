@@ -142,7 +142,7 @@ async def _undo(session: Session, given: Json, request: Request) -> Response:
     if undone.row is not None and taken.new and undone.row not in session.store.view.done:
         session.questions.reopen(given["client"], undone.row)
     now = None if undone.row is None else session.store.view.labels.get(undone.row)
-    found = {"row": undone.row, "label": undone.label, "kind": undone.kind, "now": now}
+    found = {"row": undone.row, "label": undone.label, "old": undone.old, "kind": undone.kind, "now": now}
     return JSONResponse({"answer": taken.entry.id, "undone": found, "question": session.question(given["client"])})
 
 

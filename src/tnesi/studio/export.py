@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +66,7 @@ async def _newest(session: Session) -> Learned:
 
 async def _file(session: Session, name: str, content: str, write: Callable[[Path], None]) -> Response:
     try:
-        folder = Path(tempfile.mkdtemp(prefix="tnesi-studio-"))
+        folder = session.scratch()
     except OSError as error:
         raise DiskError(f"there is no folder to write {name} to: {error}") from error
     try:

@@ -67,7 +67,8 @@ class Settings:
                 f"the fields of {before['model']} are damaged in the project file: give that model again, with --model"
             )
         fields, seed = before.get("fields"), before.get("seed")
-        return cls(fields if type(fields) is int else None, seed if type(seed) is int else None)
+        fields, seed = (value if type(value) is int and value >= 0 else None for value in (fields, seed))
+        return cls(fields, seed)
 
     def text(self) -> str:
         """Return the settings as they are kept."""

@@ -7,7 +7,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 SCHEMA = 1
@@ -59,8 +59,7 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not tables:
-        for statement in _TABLES.split(";"):
-            connection.execute(statement)
+        _make_tables(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
         facts = {"fingerprint": fingerprint, "data": name, "rows": str(n_rows), "project": secrets.token_hex(8)}
@@ -74,8 +73,7 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
         if sound != "ok":
             raise sqlite3.DatabaseError(sound)
         meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-        others = connection.execute("SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
-        if others or not re.fullmatch("[0-9a-f]{16}", str(meta.get("project"))):
+        if _tables(connection) != _own_tables() or not re.fullmatch("[0-9a-f]{16}", str(meta.get("project"))):
             raise sqlite3.DatabaseError("somebody else has changed it")
         if meta.get("fingerprint") != fingerprint:
             raise StoreError(
@@ -83,6 +81,22 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
                 "since: give another file with --project to begin anew"
             )
     connection.execute("COMMIT")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+
+
+def _tables(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Return all that is defined in a file: its tables and indices, and triggers or views that others have put in."""
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall())
+
+
+def _own_tables() -> set[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        _make_tables(empty)
+        return _tables(empty)
 
 
 @contextmanager

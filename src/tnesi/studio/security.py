@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -71,7 +72,7 @@ class Door:
             name, port = host.lower(), "80"
         if port != str(self.port) or not name:
             return False
-        plain = name.removeprefix("[").removesuffix("]")
+        plain = name[1:-1] if name.startswith("[") and name.endswith("]") else name
         if plain in ("localhost", "127.0.0.1", "::1", self.host.lower()):
             return True
         if self.host not in ("0.0.0.0", "::"):
@@ -79,12 +80,18 @@ class Door:
         try:
             ipaddress.ip_address(plain)
         except ValueError:
-            return plain in (socket.gethostname().lower(), socket.getfqdn().lower())
+            return plain in _own_names()
         return True
 
     def is_origin(self, origin: str) -> bool:
         """Whether a page of this server has sent a request."""
         return origin.startswith("http://") and self.is_host(origin.removeprefix("http://"))
+
+
+@cache
+def _own_names() -> tuple[str, str]:
+    """The names of this machine; to ask for them may take long."""
+    return socket.gethostname().lower(), socket.getfqdn().lower()
 
 
 class Guard:

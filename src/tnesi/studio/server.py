@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import secrets
@@ -20,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tnesi.studio.api import ENDPOINTS, respond
 from tnesi.studio.events import Bell
@@ -33,6 +35,10 @@ _TYPES = {
     "svg": "image/svg+xml",
     "png": "image/png",
 }
+_MOST_CONNECTIONS = 200
+"""At a time; some systems let a program have 256 open files."""
+_PATIENCE = 10.0
+"""Seconds after which it is seen whether a request comes over a connection; where none does twice, it is closed."""
 _STRANGER = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>tnesi label</title></head><body><main>
 <h1>tnesi label</h1>
@@ -93,14 +99,36 @@ def _error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "something went wrong in the studio: the terminal says more"}, 500)
 
 
+class _Connection(H11Protocol):
+    """Lets nobody keep others out: connections are limited in number, and closed where no request comes over them."""
+
+    _idle = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.abort()
+        else:
+            self.loop.call_later(_PATIENCE, self._look)
+
+    def _look(self) -> None:
+        if self.transport.is_closing():
+            return
+        idle, self._idle = self._idle, self.cycle is None or self.cycle.response_complete
+        if idle and self._idle:
+            self.transport.abort()
+        else:
+            self.loop.call_later(_PATIENCE, self._look)
+
+
 class Server(uvicorn.Server):
     """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
     def __init__(self, session: Session, door: Door) -> None:
         self._session = session
         config = uvicorn.Config(
-            create_app(session, door), log_level="warning", access_log=False, lifespan="on", ws="none", http="h11",
-            loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
+            create_app(session, door), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
+            http=_Connection, loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
         )  # fmt: skip
         super().__init__(config)
 

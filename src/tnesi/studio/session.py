@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 from tnesi.data.scales import unequal_columns
@@ -66,6 +68,7 @@ class Session:
         self._common: tuple[Json, str] = ({}, "")
         self._words: tuple[FieldMap | None, list[str]] = (None, [])
         self._learner = Learner(self, settings)
+        self._scratch: list[Path] = []
 
     def start(self) -> None:
         """Begin to learn."""
@@ -82,6 +85,14 @@ class Session:
             return self._learner.close()
         finally:
             self.store.close()
+            for folder in self._scratch:
+                rmtree(folder, ignore_errors=True)
+
+    def scratch(self) -> Path:
+        """Return a new folder for a file that somebody wants to have; it goes with the session at the latest."""
+        folder = Path(mkdtemp(prefix="tnesi-studio-"))
+        self._scratch.append(folder)
+        return folder
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call somebody after each change, from whichever thread made it."""
@@ -196,7 +207,10 @@ class Session:
         estimate = None if learned is None or learned.estimate is None else learned.estimate._asdict()
         n_classes = len(view.classes)
         clashes = self._conflicts(view)
-        kind, text = advice(n_classes, len(clashes), self._steps, self.about["note"])
+        if len(view.labels) + len(view.skips) < self.shown.n_rows:
+            kind, text = advice(n_classes, len(clashes), self._steps, self.about["note"])
+        else:
+            kind, text = "enough", "Every row has a label or was skipped."
         reflected = 0 if learned is None else learned.answer
         return {
             "version": version,
@@ -313,8 +327,9 @@ def _several(name: str) -> str:
 def _readable(texts: Sequence[str]) -> Iterator[Json]:
     """Yield points of the history of learning, which is only looked at: a damaged one is left out."""
     for text in texts:
-        with suppress(ValueError, TypeError, RecursionError):
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
             point = json.loads(text)
             json.dumps(point, allow_nan=False)
-            if isinstance(point, dict) and point.keys() >= {"answer", "labels", "decided", "error_estimate"}:
+            whole = all(type(point[name]) is int for name in ("answer", "labels")) and type(point["decided"]) is float
+            if whole and isinstance(point["error_estimate"], float | None):
                 yield point

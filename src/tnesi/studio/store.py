@@ -115,10 +115,10 @@ class Store:
     def import_labels(self, labels: Iterable[tuple[int, str]]) -> Future[int]:
         """Take labels that come with the data as answers, for rows of which nothing was ever said."""
         named = [(row, _name_of_row(row, text)) for row, text in labels]
-        if len({name for _, name in named}) > MOST_CLASSES:
-            raise RefusedError(f"the labels are of more than {MOST_CLASSES} classes: the studio takes no more")
 
         def add() -> int:
+            if len({name for _, name in named}.union(self._answers.labels.values())) > MOST_CLASSES:
+                raise RefusedError(f"there would be more than {MOST_CLASSES} classes: the studio takes no more")
             known = {entry.row for entry in self._answers.entries.values()}
             fresh = [(self._checked(row), name) for row, name in named if row not in known]
             for row, name in fresh:
@@ -229,6 +229,7 @@ class Store:
                     except RefusedError as error:
                         future.set_exception(error)
                 self._connection.execute("COMMIT")
+                self._file = self.path.stat()
                 self.view = self._answers.view()
         except Exception as error:
             self._stale = True
@@ -243,7 +244,8 @@ class Store:
             future.set_result(result)
 
     def in_place(self) -> bool:
-        """Whether the file is where it was: SQLite would go on writing to one that has no name any more.
+        """Whether the file is where it was and as it was left: SQLite would go on writing to one that has no name any
+        more, and over one that somebody has put in its place.
 
         It must not be opened here: closing it again would give up SQLite's lock, which the process has as a whole.
         """
@@ -251,10 +253,8 @@ class Store:
             found = self.path.stat()
         except OSError:
             return False
-        whole = os.path.samestat(found, self._file) and found.st_size >= self._file.st_size
-        if whole:
-            self._file = found
-        return whole
+        same = (found.st_size, found.st_mtime_ns) == (self._file.st_size, self._file.st_mtime_ns)
+        return os.path.samestat(found, self._file) and same
 
     def _see_file(self) -> None:
         if not self.in_place():

@@ -70,6 +70,21 @@ def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     assert person.page.locator("#question .choice").count() == 1
 
 
+def test_a_word_typed_slowly_is_no_command(person: Any) -> None:
+    row = person.wait_for_question()
+    person.page.wait_for_timeout(200)
+    person.page.keyboard.press("s")
+    person.page.wait_for_selector("#question .button.pressed:has-text('Skip')")  # it shows that it will
+    person.page.wait_for_timeout(400)
+    person.page.keyboard.type("quare", delay=400)
+    assert person.page.input_value("#question input") == "square"
+    assert person.page.locator(".button.pressed").count() == 0
+    assert person.row == row
+    person.page.keyboard.press("Escape")
+    person.page.keyboard.press("s")
+    assert person.wait_for_question(row) != row
+
+
 def test_a_key_that_bounces_answers_once(person: Any, truth: list[str]) -> None:
     person.name("something")
     person.wait_for_question()

@@ -110,6 +110,15 @@ def test_a_wrong_label_is_found_and_mended(person: Any, digits_studio: Any, trut
     conflict.get_by_role("button").click()
     page.wait_for_selector("#row-panel[open]")
     assert page.inner_text("#row-panel .row-label") == "Labelled 6"
+    assert "of the rows around it" in page.inner_text("#row-panel .row-conflict").lower()
+    assert "look like 0" in page.inner_text("#row-panel .row-conflict")
+    page.click("text=Rows around it")
+    page.wait_for_selector("#field-panel[open] .tile")
+    assert page.locator("#row-panel").is_hidden()
+    page.keyboard.press("Escape")
+    page.click("#to-conflicts")  # from the advice to what it is about
+    conflict.get_by_role("button").click()
+    page.wait_for_selector("#row-panel[open]")
     page.click("#row-panel .choice[data-key='0']")
     conflict.wait_for(state="detached")
 
@@ -125,9 +134,28 @@ def test_renaming_and_merging(person: Any) -> None:
     page.fill("#rename-name", "1")
     assert "become one class" in page.inner_text("#rename-panel")
     page.press("#rename-name", "Enter")
+    page.wait_for_selector("#rename-panel button:text-is('Join them')")  # that is asked for once more
+    assert page.locator("#question .choice[data-key='seven']").count() == 1
+    page.press("#rename-name", "Enter")
     page.wait_for_selector("#question .choice[data-key='seven']", state="detached")
     assert page.locator("#question .choice").count() == 9
     person.wait_for_answers(30)
+    page.wait_for_selector("#question .notice:has-text('seven is 1 now; U takes it back')")
+    page.keyboard.press("u")
+    page.wait_for_selector("#question .notice:has-text('seven is not called 1 any more')")
+    page.wait_for_selector("#question .choice[data-key='seven']")
+
+
+def test_last_answers_follow_the_names_of_their_classes(person: Any) -> None:
+    page = person.page
+    person.name("crow")
+    page.wait_for_selector(".chip.saved .chip-name:text-is('crow')")
+    page.click("button[aria-label='Rename crow']")
+    page.fill("#rename-name", "raven")
+    page.press("#rename-name", "Enter")
+    page.wait_for_selector(".chip.saved .chip-name:text-is('raven')")
+    page.click("text=Undo")
+    page.wait_for_selector(".chip.saved .chip-name:text-is('crow')")
 
 
 def test_an_export_that_cannot_be_made_yet(digits_studio: Any, visit: Callable[..., Any]) -> None:

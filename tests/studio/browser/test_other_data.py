@@ -63,6 +63,36 @@ def test_measurements_are_bars_with_names(
     assert (tmp_path / "flowers.csv.studio.sqlite").exists()
 
 
+def test_all_measurements_can_be_seen(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:
+    rng, names = np.random.default_rng(0), [f"measure {i}" for i in range(24)]
+    lines = [",".join(names), *(",".join(map(str, row)) for row in rng.poisson(20, (200, 24)).tolist())]
+    (tmp_path / "birds.csv").write_text("\n".join(lines) + "\n")
+    person = visit(studio(tmp_path / "birds.csv").address)
+    person.wait_for_question()
+    bars = "#question .named-bars"
+    person.shoot("many-measurements", [400, 1280])
+    for width in (400, 1280):
+        person.page.set_viewport_size({"width": width, "height": 800})
+        assert person.page.locator(f"{bars} li").count() == 24
+        assert person.page.locator(bars).evaluate("node => node.scrollHeight <= node.clientHeight")
+    person.page.click(".map-sheet canvas", position={"x": 10, "y": 10})
+    person.page.wait_for_selector("#field-panel[open] .tile")
+    assert person.page.locator("#field-panel .bar-name").all_inner_texts() == names
+    assert person.page.locator("#field-panel .bar-value").count() == 0  # fields are not in the units of the columns
+
+
+def test_columns_in_different_units_are_told(
+    studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    found = load_wine()
+    lines = [",".join(found.feature_names), *(",".join(map(str, row)) for row in found.data.tolist())]
+    (tmp_path / "wine.csv").write_text("\n".join(lines) + "\n")
+    person = visit(studio(tmp_path / "wine.csv").address)
+    person.wait_for_question()
+    assert "'proline' makes up" in person.page.inner_text("#advice .said")
+    person.shoot("units", [400, 1280])
+
+
 def test_many_measurements_without_names_are_a_profile(
     studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
 ) -> None:

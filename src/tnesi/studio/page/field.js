@@ -1,13 +1,13 @@
 // The panel of a field: what it looks like, what it stands for, and the examples nearest to it.
 import { get } from "./api.js";
 import { paint } from "./colours.js";
-import { count, el, percent, setText } from "./dom.js";
+import { el, percent, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import { Panel } from "./panel.js";
-import { kind, profile, wordList } from "./pictures.js";
+import { aboutRows, hasNames, kind, profile, wordList } from "./pictures.js";
 import { onRelabel, openRow } from "./row.js";
 import { classOf } from "./state.js";
-import { nameTile, showTiles } from "./tiles.js";
+import { nameTile, showTiles, TILES_SAY } from "./tiles.js";
 
 const parts = {};
 let panel = null;
@@ -25,7 +25,7 @@ export function startField(picture) {
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
-    el("p", { class: "hint" }, "Press one to label it anew. Below each: its class and margin; a ring marks your own labels, a red one those that differ from the guess."),
+    el("p", { class: "hint" }, `Press one to label it anew. ${TILES_SAY}`),
     parts.list,
     el("h3", {}, "Fields like this"),
     parts.neighbours,
@@ -62,18 +62,24 @@ export async function openField(field) {
   }
   shown = found;
   setText(panel.title, `Field ${field}`);
-  const picture = kind() === "words" ? wordList(found.words ?? [], `Field ${field}`) : pictureOf(field) ?? (found.profile ? profile(found.profile, found.profile_names, `Field ${field}`) : el("p", { class: "no-picture" }, "No picture"));
-  parts.frame.replaceChildren(picture);
+  parts.frame.replaceChildren(large(found));
   parts.facts.replaceChildren(
     fact("Class", className(found.class)),
     fact("Certainty", typeof found.certainty === "number" && found.class ? percent(found.certainty) : "–"),
-    fact("Stands for", `${found.mass < 10 ? found.mass.toFixed(1) : count(found.mass)} rows`),
+    fact("Stands for", aboutRows(found.mass)),
   );
   const others = (found.neighbours ?? []).filter((other) => kind() === "words" || pictureOf(other)).slice(0, 8);
   parts.neighbours.replaceChildren(...others.map((other) => fieldButton(other)));
   parts.neighbours.previousElementSibling.hidden = others.length === 0;
   showTiles(parts.list, found.rows, openRow);
   panel.show();
+}
+
+function large({ field, profile: values, profile_names: names, words }) {
+  const name = `Field ${field}`;
+  if (kind() === "words") return wordList(words ?? [], name);
+  if (values && hasNames(values, names)) return profile(values, names, name, false);
+  return pictureOf(field) ?? (values ? profile(values, names, name) : el("p", { class: "no-picture" }, "No picture"));
 }
 
 function fieldButton(field) {

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { count, el, keep, setText } from "./dom.js";
 import { knownRow, onRelabel, openRow } from "./row.js";
 import { now, watch } from "./state.js";
-import { nameTile, showTiles } from "./tiles.js";
+import { nameTile, showTiles, TILES_SAY } from "./tiles.js";
 
 const PAGE = 60;
 const ORDERS = { certain: "Most certain first", uncertain: "Least certain first", index: "By index" };
@@ -20,7 +20,7 @@ export function startGallery() {
   const place = document.getElementById("panel-gallery");
   parts.class = el("select", { id: "gallery-class" });
   parts.order = el("select", { id: "gallery-order" }, ...Object.entries(ORDERS).map(([value, text]) => el("option", { value }, text)));
-  parts.index = el("input", { id: "gallery-index", type: "text", inputmode: "numeric", autocomplete: "off", placeholder: "e.g. 4711", size: 8 });
+  parts.index = el("input", { id: "gallery-index", type: "text", inputmode: "numeric", autocomplete: "off", size: 8 });
   parts.search = el("form", { class: "gallery-search", role: "search" }, el("label", { for: "gallery-index" }, "Row"), parts.index, el("button", { type: "submit", class: "button" }, "Open"));
   parts.said = el("p", { class: "hint gallery-said", role: "status" });
   parts.list = el("ul", { class: "tiles", "aria-label": "Rows" });
@@ -36,6 +36,7 @@ export function startGallery() {
     ),
     el("div", { class: "gallery-pager" }, parts.back, parts.on, parts.said, parts.fresh),
     parts.list,
+    el("p", { class: "hint" }, TILES_SAY),
   );
   parts.class.addEventListener("change", () => {
     const [kind, name] = [parts.class.value.slice(0, 1), parts.class.value.slice(1)];
@@ -82,6 +83,7 @@ function fromState(state) {
     parts.class.value = "";
     if (visible) load();
   }
+  parts.index.placeholder = `e.g. ${Math.min(4711, state.data.rows - 1)}`;
   renderFresh();
   if (visible && drawnAt === null) load();
 }

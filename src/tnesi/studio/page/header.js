@@ -150,7 +150,7 @@ function renderBanner() {
   const banner = by("banner");
   let text = "";
   if (now.line === "stranger") text = "This page does not know the studio that runs now. Open the address that is printed in the terminal; answers that are not saved yet stay in this browser.";
-  else if (now.line === "lost") text = "The connection to the studio is lost; trying again. What you answer now is kept here and saved as soon as it is back.";
+  else if (now.line === "lost") text = "The connection to the studio is lost; trying again. An answer that you give now is kept here and saved as soon as it is back.";
   else if (now.state?.phase === "failed") text = now.state.error ?? "Learning has failed; the terminal says more.";
   setText(banner, text);
   banner.hidden = text === "";

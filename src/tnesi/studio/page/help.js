@@ -28,7 +28,7 @@ export function startHelp() {
   setText(panel.title, "How to label");
   panel.body.tabIndex = 0; // nothing else in it takes the focus, and it may have to be scrolled
   panel.body.append(
-    el("p", {}, "Say what you see, one example at a time. The program asks about those that tell it most; ten answers are often enough. Names that begin with a key's letter: press Enter first."),
+    el("p", {}, "Say what you see, one example at a time. The program asks about those that tell it most; ten answers are often enough. Names that begin with the key of a class: press Enter first."),
     el("h3", {}, "Keys"),
     el("dl", { class: "keys" }, ...KEYS.map(([keys, text]) => el("div", {}, el("dt", {}, ...keys.map((key) => el("kbd", {}, key))), el("dd", {}, text)))),
     el("h3", {}, "Words"),

@@ -2,13 +2,13 @@
 import { openHelp } from "./help.js";
 import { topPanel } from "./panel.js";
 import { notice } from "./notice.js";
-import { answer, beginName, inView, skip, undo } from "./question.js";
+import { answer, beginName, inView, press, skip, undo } from "./question.js";
 import { keyInRow } from "./row.js";
 import { now } from "./state.js";
 
 const TYPING = 450; // milliseconds: letters that follow a letter key this fast are a word being typed
 
-const SETTLED = 250; // milliseconds until U and S are sure not to begin a word
+const SETTLED = 700; // milliseconds until U and S are sure not to begin a word, also for those who type slowly
 
 let lastLetter = -Infinity; // when a letter last did something at once
 let waiting = null; // U or S, not done yet
@@ -53,10 +53,16 @@ function onKey(event) {
   onQuestion(key);
 }
 
+/** U or S waits for what follows; its button is pressed meanwhile. */
+function wait(what) {
+  waiting = what;
+  press(what?.key ?? null);
+}
+
 function doWaiting() {
   const { command, timer } = waiting;
   clearTimeout(timer);
-  waiting = null;
+  wait(null);
   command(null);
 }
 
@@ -65,7 +71,7 @@ function onQuestion(key) {
     const first = waiting.key;
     if (isLetter(key) && key.toLowerCase() !== first.toLowerCase()) {
       clearTimeout(waiting.timer);
-      waiting = null;
+      wait(null);
       return beginName(first + key);
     }
     doWaiting();
@@ -80,6 +86,6 @@ function onQuestion(key) {
   if (!inView()) return;
   if (isLetter(key) && (found || command)) lastLetter = performance.now();
   if (found) answer(found.name);
-  else if (command) waiting = { key, command, timer: setTimeout(doWaiting, SETTLED) };
+  else if (command) wait({ key, command, timer: setTimeout(doWaiting, SETTLED) });
   else beginName(key);
 }

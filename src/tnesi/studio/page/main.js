@@ -1,6 +1,6 @@
 // The page of the labelling studio: puts the parts together and opens the line to the server.
 import { takeToken } from "./api.js";
-import { startField } from "./field.js";
+import { openField, startField } from "./field.js";
 import { hideGallery, showGallery, startGallery } from "./gallery.js";
 import { startHeader } from "./header.js";
 import { startHelp } from "./help.js";
@@ -21,7 +21,7 @@ startHelp();
 startOutlook();
 const painter = startMap();
 startField((field) => painter.pictureOf(field));
-startRow();
+startRow(openField);
 startGallery();
 startTabs();
 onTab((name, chosen) => (name === "gallery" ? showGallery(chosen) : hideGallery()));

@@ -4,6 +4,7 @@ import { paint } from "./colours.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
+import { aboutRows } from "./pictures.js";
 import { classOf, lineListeners, now, watch } from "./state.js";
 
 const SMALLEST = 18;
@@ -87,9 +88,8 @@ function move(i, follow) {
 
 function describe(cell) {
   const name = cell.class >= 0 ? painter.map.classes[cell.class] : null;
-  const mass = cell.mass < 10 ? cell.mass.toFixed(1) : String(Math.round(cell.mass));
   const what = name ? `class ${name}, certainty ${percent(cell.certainty, 0)}` : "no class yet";
-  return `Field ${cell.field}${cell.text ? ` (${cell.text})` : ""}: ${what}, stands for ${mass} rows`;
+  return `Field ${cell.field}${cell.text ? ` (${cell.text})` : ""}: ${what}, stands for ${aboutRows(cell.mass)}`;
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

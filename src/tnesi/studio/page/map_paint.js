@@ -4,6 +4,7 @@ import { kind } from "./pictures.js";
 import { classColour, css, isDark, mix, themeColours } from "./colours.js";
 
 const FADE = 320; // milliseconds from old colours to new ones
+const SMALLEST_WORD = 8; // pixels: words that would be smaller are cut
 const WEAK = 0.2; // strength of a class that is hardly certain
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -121,15 +122,17 @@ export class MapPainter {
   #word(text, x, y, side) {
     const { context } = this;
     context.fillStyle = css(themeColours().ink);
-    const size = Math.max(7, Math.min(12, (1.7 * side) / Math.max(text.length, 4)));
-    context.font = `${size}px system-ui, sans-serif`;
+    context.font = "12px system-ui, sans-serif";
+    const size = (12 * (side - 4)) / context.measureText(text).width;
+    const fits = size >= SMALLEST_WORD ? text : `${text.slice(0, Math.max(2, Math.floor((text.length * size) / SMALLEST_WORD) - 1))}…`;
+    context.font = `${Math.max(SMALLEST_WORD, Math.min(12, size))}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.save();
     context.beginPath();
     context.rect(x, y, side, side);
     context.clip();
-    context.fillText(text, x + side / 2, y + side / 2);
+    context.fillText(fits, x + side / 2, y + side / 2);
     context.restore();
   }
 

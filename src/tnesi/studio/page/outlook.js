@@ -10,6 +10,10 @@ const WAIT = {
 };
 
 export function startOutlook() {
+  document.getElementById("to-conflicts").addEventListener("click", () => {
+    document.querySelector(".conflicts").scrollIntoView({ block: "nearest" });
+    document.querySelector("#conflicts-body button")?.focus({ preventScroll: true });
+  });
   watch(render);
 }
 
@@ -38,6 +42,7 @@ function render(state) {
   if (!state.busy && state.answers.labels > 0) setText(document.getElementById("figures-said"), inWords(state));
   const advice = document.getElementById("advice");
   advice.dataset.kind = state.advice?.kind ?? "";
+  document.getElementById("to-conflicts").hidden = state.advice?.kind !== "look_again";
   const early = state.phase !== "ready" && !state.question;
   setText(part("advice", "said"), early ? WAIT[state.phase] : together(state.advice?.text ?? ""));
 }

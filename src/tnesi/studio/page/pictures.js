@@ -1,10 +1,11 @@
 // What an example looks like: a picture with crisp pixels, a profile of bars, its top words, or both.
 import { path } from "./api.js";
-import { el, svg } from "./dom.js";
+import { el, plural, svg } from "./dom.js";
 import { now } from "./state.js";
 
 const SHEET_COLUMNS = 16;
 const NAMED_BARS = 24; // as many names as can be read
+const FEW_BARS = 6; // with more, name, number and bar are on one line
 
 export const kind = () => now.state?.data.kind ?? "image";
 
@@ -41,12 +42,18 @@ export async function largePicture(what, name) {
   return image;
 }
 
-/** A bar per feature, the highest as high as the picture. */
-export function profile(values, names, name) {
+/** Whether there are names for all values, few enough to be read. */
+export const hasNames = (values, names) => Boolean(names) && values.length <= NAMED_BARS;
+
+/** How many rows a field stands for, in words. */
+export const aboutRows = (mass) => `about ${plural(Math.max(1, Math.round(mass)), "row")}`;
+
+/** A bar per feature, the highest as high as the picture; beside names are the numbers, if these tell something. */
+export function profile(values, names, name, numbers = true) {
   if (!values.length) return el("p", { class: "no-picture" }, "This row is empty.");
   const top = Math.max(...values);
   if (!(top > 0)) return el("p", { class: "no-picture" }, "All values of this row are zero.");
-  if (names && values.length <= NAMED_BARS) return namedBars(values, names, top, name);
+  if (hasNames(values, names)) return namedBars(values, names, top, name, numbers);
   const gap = values.length <= 64 ? 0.15 : 0;
   const bars = values.map((value, i) => {
     const height = (100 * Math.max(value, 0)) / top;
@@ -68,14 +75,14 @@ function describe(values, names, name) {
 const short = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 function bar(text, share, said) {
-  const line = el("li", {}, el("span", { class: "bar-name", title: text }, text), said && el("span", { class: "bar-value" }, said), el("span", { class: "bar" }, el("span")));
+  const line = el("li", {}, el("span", { class: "bar-name", title: text }, text), said ? el("span", { class: "bar-value" }, said) : null, el("span", { class: "bar" }, el("span")));
   line.querySelector(".bar > span").style.inlineSize = `${Math.max(0, Math.min(100, 100 * share))}%`;
   return line;
 }
 
-function namedBars(values, names, top, name) {
-  const lines = values.map((value, i) => bar(names[i], value / top, short(value)));
-  return el("ul", { class: "named-bars", "aria-label": `${name}: values`, tabindex: "0" }, ...lines);
+function namedBars(values, names, top, name, numbers) {
+  const lines = values.map((value, i) => bar(names[i], value / top, numbers && short(value)));
+  return el("ul", { class: `named-bars${values.length > FEW_BARS ? " dense" : ""}`, "aria-label": `${name}: values`, tabindex: "0" }, ...lines);
 }
 
 /** Words with bars for their weights, [[word, weight], ...]. */

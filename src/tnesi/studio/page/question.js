@@ -220,6 +220,7 @@ export async function undo() {
       keepTrail();
     }
     if (undone && undone.row !== null) tellRelabel(undone.row, undone.now);
+    if (undone?.kind === "rename") renameTrail(undone.old, undone.label, true);
     notice(takenBack(undone));
     if (outbox.unsaved() === 0) present(response.question ?? null);
   } catch (error) {
@@ -231,7 +232,8 @@ export async function undo() {
 /** What an undo has done; a row that has a label again is none that is asked for. */
 function takenBack(undone) {
   if (!undone) return "Taken back";
-  const what = `Taken back: ${undone.label ?? { skip: "skip", clear: "removal of a label", rename: "name" }[undone.kind] ?? "answer"}`;
+  if (undone.kind === "rename") return `Taken back: ${undone.old} is not called ${undone.label} any more`;
+  const what = `Taken back: ${undone.label ?? { skip: "skip", clear: "removal of a label" }[undone.kind] ?? "answer"}`;
   return undone.now ? `${what}. Row ${undone.row} is ${undone.now} again` : what;
 }
 
@@ -242,6 +244,24 @@ export function inView() {
   parts.card.scrollIntoView({ block: "start" });
   notice("Here is the question: press the key again");
   return false;
+}
+
+/** Show which of the two buttons a key is about to press. */
+export function press(key) {
+  for (const [own, button] of Object.entries({ u: parts.undo, s: parts.skip })) button.classList.toggle("pressed", key?.toLowerCase() === own);
+}
+
+/** A class has another name: the last answers tell it, and the old one again when that is undone. */
+export function renameTrail(old, name, back = false) {
+  for (const entry of trail) {
+    if (back && entry.label === name && entry.before?.at(-1) === old) entry.label = entry.before.pop();
+    else if (!back && entry.label === old) {
+      (entry.before ??= []).push(old);
+      entry.label = name;
+    }
+  }
+  keepTrail();
+  render();
 }
 
 /** Start a class name in the box. */

@@ -22,20 +22,28 @@ export function tellRelabel(row, label) {
   for (const listener of listeners) listener(row, label);
 }
 
-export function startRow() {
+/** `field(number)` shows a field. */
+export function startRow(field) {
   panel = new Panel("row-panel", "centred");
   parts.frame = el("div", { class: "frame" });
   parts.label = el("p", { class: "row-label" });
   parts.guesses = el("ul", { class: "guesses", "aria-label": "Probabilities" });
   parts.margin = el("p", { class: "hint" });
+  parts.conflict = el("p", { class: "row-conflict" });
   parts.history = el("p", { class: "hint" });
   parts.chooser = new Chooser(relabel);
   parts.clear = el("button", { type: "button", class: "button quiet", onclick: clear }, "Remove the label");
+  parts.around = el("button", { type: "button", class: "button quiet" }, "Rows around it");
+  parts.around.addEventListener("click", () => {
+    const [first] = shown.fields;
+    panel.close();
+    field(first);
+  });
   parts.notice = el("p", { class: "notice", role: "status" });
   panel.body.append(
-    el("div", { class: "example" }, parts.frame, el("div", { class: "about" }, parts.label, parts.guesses, parts.margin, parts.history)),
+    el("div", { class: "example" }, parts.frame, el("div", { class: "about" }, parts.label, parts.conflict, parts.guesses, parts.margin, parts.history)),
     parts.chooser.node,
-    el("div", { class: "actions" }, parts.clear, parts.notice),
+    el("div", { class: "actions" }, parts.clear, parts.around, parts.notice),
   );
   panel.closed = () => {
     shown = null;
@@ -72,6 +80,9 @@ function render(entry) {
     paint(line, classOf(name)?.colour);
     setText(line.querySelector(".guess-share"), percent(share));
   });
+  const conflict = label && now.state.conflicts.find((one) => one.row === shown.row);
+  setText(parts.conflict, conflict ? `Of the rows around it ${percent(conflict.probability, 0)} look like ${conflict.seems}. Is it a slip, or is it right?` : "");
+  parts.around.hidden = !shown.fields?.length;
   setText(parts.margin, typeof margin === "number" ? `Margin ${margin.toFixed(2)}` : "");
   setText(parts.history, history?.length ? `Answered ${plural(history.length, "time")}` : "");
   parts.chooser.update(probabilities, label);

@@ -1,8 +1,10 @@
 // The classes with their sizes, and the labels that are worth another look.
 import { paint } from "./colours.js";
 import { capital, count, el, icon, keep, percent, plural, setText } from "./dom.js";
+import { notice } from "./notice.js";
 import * as outbox from "./outbox.js";
 import { Panel } from "./panel.js";
+import { renameTrail } from "./question.js";
 import { openRow } from "./row.js";
 import { now, watch } from "./state.js";
 import { drawTiles, smallPicture } from "./pictures.js";
@@ -81,20 +83,32 @@ function startRename() {
   setText(panel.title, "Rename the class");
   const input = el("input", { id: "rename-name", type: "text", maxlength: 100, autocomplete: "off" });
   const hint = el("p", { class: "name-hint", role: "status" });
-  const form = el("form", { class: "name-form" }, el("label", { for: "rename-name", class: "out-of-sight" }, "New name"), input, el("button", { type: "submit", class: "button" }, "Rename"), hint);
+  const button = el("button", { type: "submit", class: "button" });
+  const form = el("form", { class: "name-form" }, el("label", { for: "rename-name", class: "out-of-sight" }, "New name"), input, button, hint);
+  let joined = null; // the class with which this one becomes one, once that was told
+  const labelsOf = (name) => now.state.classes.find((one) => one.name === name)?.labels;
   const tell = () => {
+    joined = null;
     const name = input.value.trim();
-    const merges = name !== renamed && now.state.classes.some((one) => one.name === name);
-    setText(hint, merges ? `${renamed} and ${name} become one class.` : " ");
+    setText(hint, name !== renamed && labelsOf(name) ? `${renamed} and ${name} become one class.` : " ");
+    setText(button, "Rename");
   };
   input.addEventListener("input", tell);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = input.value.trim();
     if (!name || name === renamed) return panel.close();
+    if (labelsOf(name) && joined !== name) {
+      joined = name;
+      setText(hint, `Once more to join ${plural(labelsOf(renamed) ?? 0, "label")} of ${renamed} and ${labelsOf(name)} of ${name}.`);
+      setText(button, "Join them");
+      return;
+    }
     try {
       setText(hint, "Saving");
       await outbox.give("rename", { old: renamed, name }).saved;
+      renameTrail(renamed, name);
+      notice(`${renamed} is ${name} now; U takes it back`);
       panel.close();
     } catch (error) {
       setText(hint, error.message);

@@ -4,6 +4,8 @@ import { el, percent, setText } from "./dom.js";
 import { drawTiles, kind, rowName, smallPicture } from "./pictures.js";
 import { classOf } from "./state.js";
 
+export const TILES_SAY = "Below each: its class and margin; a ring marks your own labels, a red one those that differ from the guess.";
+
 /** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
 export function showTiles(list, rows, open) {
   const tiles = rows.map((row) => {
