@@ -60,7 +60,7 @@ def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
         except MemoryError:
             _fail("not enough memory: use fewer rows or fields", 1, as_json=as_json)
         except (ValueError, OSError, ImportError) as error:
-            _fail(_text(error), 1, as_json=as_json)
+            _fail(error_text(error), 1, as_json=as_json)
 
     return wrapper
 
@@ -94,7 +94,7 @@ _OPTIONS = {
 """What the library calls parameters, and how they are written here."""
 
 
-def _text(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the error's text, in the words of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"

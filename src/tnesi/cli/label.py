@@ -20,7 +20,7 @@ import typer
 from tnesi._files import replacing
 from tnesi._progress import tell_parts
 from tnesi.cli import end_undisturbed, when_ending
-from tnesi.cli.console import LabelColumn, Output, Quiet, errors_for_people
+from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
 from tnesi.cli.options import AnyData, tell_of_scales
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def label(
     remember(store.project, door.token, door.port)
     if labels is not None:
         out.say(_import(store, found))
-    session = Session(found, store, settings)
+    session = Session(found, store, settings, error_text)
     server = Server(session, door)
     signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
     when_ending(server.handle_exit)

@@ -50,8 +50,8 @@ class Session:
         Whether somebody has told the server to end.
     """
 
-    def __init__(self, data: Data, store: Store, settings: Settings) -> None:
-        self.data, self.store = data, store
+    def __init__(self, data: Data, store: Store, settings: Settings, explain: Callable[[Exception], str] = str) -> None:
+        self.data, self.store, self._explain = data, store, explain
         self.shown = Shown(data)
         self.questions = Questions(data.rows.n_rows)
         self.layer: FirstLayer | None = None
@@ -110,7 +110,7 @@ class Session:
 
     def fail(self, error: Exception) -> None:
         """Tell that learning is over for a reason that a person should know; answers are taken all the same."""
-        self._phase, self._error = "failed", str(error) or type(error).__name__
+        self._phase, self._error = "failed", self._explain(error) or type(error).__name__
         self._changed()
 
     def publish_layer(self, layer: FirstLayer, field_map: FieldMap, phase: str) -> None:

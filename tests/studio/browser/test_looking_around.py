@@ -112,7 +112,7 @@ def test_a_wrong_label_is_found_and_mended(person: Any, digits_studio: Any, trut
     assert page.inner_text("#row-panel .row-label") == "Labelled 6"
     assert "of the rows around it" in page.inner_text("#row-panel .row-conflict").lower()
     assert "look like 0" in page.inner_text("#row-panel .row-conflict")
-    page.click("text=Rows around it")
+    page.click("#row-panel button:has-text('Rows around it')")
     page.wait_for_selector("#field-panel[open] .tile")
     assert page.locator("#row-panel").is_hidden()
     page.keyboard.press("Escape")
