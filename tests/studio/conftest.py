@@ -133,11 +133,13 @@ def served(session: Session) -> Iterator[Client]:
     server = Server(session, door)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    wait_for(lambda: server.started)
-    yield Client(session, door)
-    server.handle_exit(signal.SIGINT, None)
-    thread.join()
-    listening.close()
+    try:
+        wait_for(lambda: server.started)
+        yield Client(session, door)
+    finally:
+        server.handle_exit(signal.SIGINT, None)
+        thread.join()
+        listening.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from contextlib import ExitStack, suppress
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -243,6 +244,13 @@ def test_who_sends_nothing_keeps_nobody_out(
         assert _closed(more)  # at once, there are too many
         assert all(_closed(one) for one in begun)  # after a while, as they send no more
         assert page.get("/api/state")["phase"] == "ready"
+        used = HTTPConnection("127.0.0.1", port, timeout=10)
+        for _ in range(15):  # over the same connection, for five times as long as others are waited for
+            used.request("GET", "/api/state", headers=bearer(page))
+            assert used.getresponse().read()
+            used.auto_open = False
+            time.sleep(0.1)
+        used.close()
         stream = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
         head = f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {page.door.token}\r\n\r\n"
         stream.sendall(head.encode())

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tnesi.studio.api import ENDPOINTS, respond
 from tnesi.studio.events import Bell
@@ -38,7 +38,7 @@ _TYPES = {
 _MOST_CONNECTIONS = 200
 """At a time; some systems let a program have 256 open files."""
 _PATIENCE = 10.0
-"""Seconds after which it is seen whether a request comes over a connection; where none does twice, it is closed."""
+"""Seconds after which it is seen whether a request has come over a connection; where none has, it is closed."""
 _STRANGER = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>tnesi label</title></head><body><main>
 <h1>tnesi label</h1>
@@ -102,7 +102,7 @@ def _error(request: Request, error: Exception) -> Response:
 class _Connection(H11Protocol):
     """Lets nobody keep others out: connections are limited in number, and closed where no request comes over them."""
 
-    _idle = False
+    _last: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -114,10 +114,11 @@ class _Connection(H11Protocol):
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        idle, self._idle = self._idle, self.cycle is None or self.cycle.response_complete
-        if idle and self._idle:
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and self.cycle is self._last:  # no request since the last look
             self.transport.abort()
         else:
+            self._last = self.cycle
             self.loop.call_later(_PATIENCE, self._look)
 
 
