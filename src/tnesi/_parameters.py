@@ -64,8 +64,13 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
 
 def _first_negative(X: Matrix) -> str:
     """Return where the first negative value is."""
-    rows, columns = sparse.coo_array(X < 0).coords if sparse.issparse(X) else np.nonzero(X < 0)
-    return f"row {rows[0]}, column {columns[0]} (counted from 0)"
+    if sparse.issparse(X):
+        first = int((X.data < 0).argmax())
+        row, column = int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
+    else:
+        row = int((X.min(axis=1) < 0).argmax())
+        column = int((X[row] < 0).argmax())
+    return f"row {row}, column {column} (counted from 0)"
 
 
 def _check_indices(X: Any) -> None:

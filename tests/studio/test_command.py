@@ -255,6 +255,30 @@ def test_labels_are_rescued_where_their_file_is_gone(run: Callable[..., Process]
     assert "It had no labels" in " ".join(nothing.log.read_text().split())
 
 
+def test_labels_are_rescued_where_every_folder_is_gone(tmp_path: Path) -> None:
+    for name in ("here", "temporary"):
+        (tmp_path / name).mkdir()
+    studio = Process(tmp_path / "here", "digits", "--fields", 20, TMPDIR=str(tmp_path / "temporary"))
+    said = studio.log.open()
+    try:
+        studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
+        shutil.rmtree(tmp_path / "here")
+        assert studio.end() == 1
+    finally:
+        studio.end(signal.SIGKILL)
+    with said:
+        assert "What it had, 1 label, is in" in " ".join(said.read().split())
+    assert (tmp_path / "temporary" / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n"
+
+
+def test_a_table_that_is_moved_while_the_studio_is_open(run: Callable[..., Process], tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).poisson(5, (100, 4))
+    np.savetxt(tmp_path / "rows.csv", rows, "%d", ",", header="a,b,c,d", comments="")
+    studio = run("rows.csv", "--fields", 10)
+    (tmp_path / "rows.csv").unlink()
+    assert studio.ready()["data"]["rows"] == 100
+
+
 def test_labels_are_rescued_where_their_folder_is_gone(run: Callable[..., Process], tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     studio = run("digits", "--fields", 20, "--project", "sub/p.sqlite")

@@ -302,6 +302,29 @@ def test_no_more_classes_by_importing_twice(stores: Stores) -> None:
         store.import_labels((row, f"second {row}") for row in range(200, 400)).result()
     assert len(store.view.labels) == 200
     assert store.import_labels((row, f"second {row}") for row in range(200, 300)).result() == 100
+    store.rename("first 0", "another").result()
+    assert store.import_labels((row, f"first {row}") for row in range(200)).result() == 0  # nothing is new
+
+
+def test_a_file_is_in_place_while_it_is_written(stores: Stores) -> None:
+    store = stores()
+    writing = threading.Thread(target=lambda: store.keep_model(bytes(20_000_000), ""))
+    writing.start()
+    while writing.is_alive():
+        assert store.in_place()
+    writing.join()
+
+
+def test_a_file_that_is_replaced_while_it_is_written_stays_a_stranger(stores: Stores, tmp_path: Path) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    (tmp_path / "other.sqlite").write_bytes(store.path.read_bytes())
+    store._do(lambda: (tmp_path / "other.sqlite").replace(store.path)).result()
+    assert not store.in_place()
+    for _ in range(3):
+        with pytest.raises(DiskError, match="was removed or replaced"):
+            store.label(2, "dog").result()
+    assert store.view.labels == {1: "cat"}
 
 
 @pytest.mark.parametrize(

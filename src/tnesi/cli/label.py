@@ -25,7 +25,6 @@ from tnesi.cli.options import AnyData, tell_of_scales
 
 if TYPE_CHECKING:
     from tnesi.data import Data
-    from tnesi.studio.answers import View
     from tnesi.studio.security import Door
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
@@ -162,12 +161,11 @@ def _farewell(store: Store) -> str:
         if log.exists()
         else store.path
     )
-    return f"{_n_labels(store.view)}. Everything is in {where}. Go on with the same command."
+    return f"{_counted(len(store.view.labels))}. Everything is in {where}. Go on with the same command."
 
 
-def _n_labels(view: View) -> str:
-    n = len(view.labels)
-    return f"{n:,} label{'s'[: n != 1]}"
+def _counted(n_labels: int) -> str:
+    return f"{n_labels:,} label{'s'[: n_labels != 1]}"
 
 
 def _rescued(session: Session) -> str:
@@ -178,11 +176,12 @@ def _rescued(session: Session) -> str:
     gone = f"{session.store.path} was removed or replaced while the studio was open"
     if not view.labels:
         return f"{gone}. It had no labels."
-    kept, trouble = _n_labels(view), ""
-    for folder in (session.store.path.parent, Path.cwd(), Path(gettempdir())):
-        names = (f"{session.store.path.stem}.labels{number}.csv" for number in ("", *range(2, 10_000)))
-        path = next(folder / name for name in names if not os.path.lexists(folder / name))
+    kept, trouble = _counted(len(view.labels)), ""
+    for find in (lambda: session.store.path.parent, Path.cwd, gettempdir):  # any of them may be gone
+        path = Path(f"{session.store.path.stem}.labels.csv")
         try:
+            names = (f"{session.store.path.stem}.labels{number}.csv" for number in ("", *range(2, 10_000)))
+            path = next(path for name in names if not os.path.lexists(path := Path(find()) / name))
             with replacing(path) as file:
                 write_labels(session, view, file)
         except OSError as error:
@@ -249,4 +248,5 @@ def _import(store: Any, found: Data) -> str:
     given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and str(name) != "-1"]
     taken = int(store.import_labels(given).result())
     known = len(given) - taken
-    return f"{taken:,} labels taken over." + (f" {known:,} rows had an answer already, which counts." if known else "")
+    rows = "1 row has its" if known == 1 else f"{known:,} rows have their"
+    return f"{_counted(taken)} taken over." + (f" {rows} answer already." if known else "")

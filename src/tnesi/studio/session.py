@@ -52,7 +52,7 @@ class Session:
 
     def __init__(self, data: Data, store: Store, settings: Settings, explain: Callable[[Exception], str] = str) -> None:
         self.data, self.store, self._explain = data, store, explain
-        self.shown = Shown(data)
+        self.shown, self._note = Shown(data), unequal_columns(data)
         self.questions = Questions(data.rows.n_rows)
         self.layer: FirstLayer | None = None
         self.map: FieldMap | None = None
@@ -175,7 +175,7 @@ class Session:
             "project": self.store.project,
             "kind": self.shown.kind,
             "natural": bool(self.files),
-            "note": unequal_columns(self.data),
+            "note": self._note,
         }
 
     @cached_property
@@ -208,7 +208,7 @@ class Session:
         n_classes = len(view.classes)
         clashes = self._conflicts(view)
         if len(view.labels) + len(view.skips) < self.shown.n_rows:
-            kind, text = advice(n_classes, len(clashes), self._steps, self.about["note"])
+            kind, text = advice(n_classes, len(clashes), self._steps, self._note)
         else:
             kind, text = "enough", "Every row has a label or was skipped."
         reflected = 0 if learned is None else learned.answer

@@ -117,10 +117,10 @@ class Store:
         named = [(row, _name_of_row(row, text)) for row, text in labels]
 
         def add() -> int:
-            if len({name for _, name in named}.union(self._answers.labels.values())) > MOST_CLASSES:
-                raise RefusedError(f"there would be more than {MOST_CLASSES} classes: the studio takes no more")
             known = {entry.row for entry in self._answers.entries.values()}
             fresh = [(self._checked(row), name) for row, name in named if row not in known]
+            if len({name for _, name in fresh}.union(self._answers.labels.values())) > MOST_CLASSES:
+                raise RefusedError(f"there would be more than {MOST_CLASSES} classes: the studio takes no more")
             for row, name in fresh:
                 self._insert(self._new("label", "import", "", row=row, label=name))
             return len(fresh)
@@ -217,10 +217,17 @@ class Store:
     def _write_together(self, together: list[tuple[Callable[[], Any], Future[Any]]]) -> None:
         """Do all in one transaction. If it fails, nothing of it holds, and everybody hears so."""
         done: list[tuple[Future[Any], Any]] = []
+        if not self.in_place():  # before anything is read from what is there now
+            gone = DiskError(
+                f"{self.path.name} was removed or replaced, so no more answers can be kept: download labels.csv from "
+                "the page, end the studio, and go on with --labels labels.csv"
+            )
+            for _, future in together:
+                future.set_exception(gone)
+            return
         try:
             if self._stale:
                 self._start_over()
-            self._see_file()
             with self._lock:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for act, future in together:
@@ -229,7 +236,7 @@ class Store:
                     except RefusedError as error:
                         future.set_exception(error)
                 self._connection.execute("COMMIT")
-                self._file = self.path.stat()
+                self._know_file()
                 self.view = self._answers.view()
         except Exception as error:
             self._stale = True
@@ -249,19 +256,20 @@ class Store:
 
         It must not be opened here: closing it again would give up SQLite's lock, which the process has as a whole.
         """
-        try:
-            found = self.path.stat()
-        except OSError:
-            return False
-        same = (found.st_size, found.st_mtime_ns) == (self._file.st_size, self._file.st_mtime_ns)
-        return os.path.samestat(found, self._file) and same
+        with self._lock:  # not in the middle of writing
+            try:
+                found = self.path.stat()
+            except OSError:
+                return False
+            same = (found.st_size, found.st_mtime_ns) == (self._file.st_size, self._file.st_mtime_ns)
+            return os.path.samestat(found, self._file) and same
 
-    def _see_file(self) -> None:
-        if not self.in_place():
-            raise DiskError(
-                f"{self.path.name} was removed or replaced, so no more answers can be kept: download labels.csv from "
-                "the page, end the studio, and go on with --labels labels.csv"
-            )
+    def _know_file(self) -> None:
+        """Know the file as it was just written; one that was put in its place meanwhile stays a stranger."""
+        with suppress(OSError):
+            found = self.path.stat()
+            if os.path.samestat(found, self._file):
+                self._file = found
 
     def _start_over(self) -> None:
         with self._lock:

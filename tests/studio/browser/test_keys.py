@@ -75,14 +75,32 @@ def test_a_word_typed_slowly_is_no_command(person: Any) -> None:
     person.page.wait_for_timeout(200)
     person.page.keyboard.press("s")
     person.page.wait_for_selector("#question .button.pressed:has-text('Skip')")  # it shows that it will
-    person.page.wait_for_timeout(400)
-    person.page.keyboard.type("quare", delay=400)
+    person.page.wait_for_timeout(300)
+    person.page.keyboard.type("quare", delay=300)
     assert person.page.input_value("#question input") == "square"
     assert person.page.locator(".button.pressed").count() == 0
     assert person.row == row
     person.page.keyboard.press("Escape")
     person.page.keyboard.press("s")
     assert person.wait_for_question(row) != row
+
+
+def test_a_command_is_dropped_by_whoever_goes_on_otherwise(person: Any) -> None:
+    person.name("cat")
+    person.wait_for_question()
+    person.wait_for_answers(1)
+    row = person.row
+    press(person, "s")
+    person.page.wait_for_selector(".button.pressed")
+    person.page.click("#question .choice[data-key='cat']")
+    asked = person.wait_for_question(row)
+    press(person, "s", "Enter")
+    person.page.keyboard.type("cat")
+    person.page.wait_for_timeout(900)
+    assert person.page.input_value("#question input") == "cat"
+    assert person.row == asked  # nothing was skipped
+    press(person, "Enter")
+    person.wait_for_answers(3)
 
 
 def test_a_key_that_bounces_answers_once(person: Any, truth: list[str]) -> None:

@@ -154,6 +154,8 @@ def test_last_answers_follow_the_names_of_their_classes(person: Any) -> None:
     page.fill("#rename-name", "raven")
     page.press("#rename-name", "Enter")
     page.wait_for_selector(".chip.saved .chip-name:text-is('raven')")
+    page.reload()
+    person.wait_for_question()
     page.click("text=Undo")
     page.wait_for_selector(".chip.saved .chip-name:text-is('crow')")
 

@@ -29,6 +29,8 @@ const takesEnter = (node) => node instanceof HTMLElement && node.closest("button
 
 export function startKeys() {
   document.addEventListener("keydown", onKey);
+  document.addEventListener("pointerdown", drop); // who goes on otherwise did not mean it
+  document.addEventListener("focusin", (event) => takesText(event.target) && drop());
 }
 
 function onKey(event) {
@@ -38,6 +40,7 @@ function onKey(event) {
   const panel = topPanel();
   if (panel && panel.id !== "row-panel") return;
   if (key === "Enter") {
+    drop();
     if (takesEnter(target)) return;
     event.preventDefault();
     if (performance.now() - lastLetter < TYPING) return;
@@ -59,6 +62,12 @@ function wait(what) {
   press(what?.key ?? null);
 }
 
+function drop() {
+  if (!waiting) return;
+  clearTimeout(waiting.timer);
+  wait(null);
+}
+
 function doWaiting() {
   const { command, timer } = waiting;
   clearTimeout(timer);
@@ -70,8 +79,7 @@ function onQuestion(key) {
   if (waiting) {
     const first = waiting.key;
     if (isLetter(key) && key.toLowerCase() !== first.toLowerCase()) {
-      clearTimeout(waiting.timer);
-      wait(null);
+      drop();
       return beginName(first + key);
     }
     doWaiting();

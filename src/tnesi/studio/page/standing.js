@@ -97,19 +97,20 @@ function startRename() {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = input.value.trim();
-    if (!name || name === renamed) return panel.close();
+    const old = renamed; // another one may be chosen while this is saved
+    if (!name || name === old) return panel.close();
     if (labelsOf(name) && joined !== name) {
       joined = name;
-      setText(hint, `Once more to join ${plural(labelsOf(renamed) ?? 0, "label")} of ${renamed} and ${labelsOf(name)} of ${name}.`);
+      setText(hint, `Once more to join ${plural(labelsOf(old) ?? 0, "label")} of ${old} and ${labelsOf(name)} of ${name}.`);
       setText(button, "Join them");
       return;
     }
     try {
       setText(hint, "Saving");
-      await outbox.give("rename", { old: renamed, name }).saved;
-      renameTrail(renamed, name);
-      notice(`${renamed} is ${name} now; U takes it back`);
-      panel.close();
+      await outbox.give("rename", { old, name }).saved;
+      renameTrail(old, name);
+      notice(`${old} is ${name} now; U takes it back`);
+      if (renamed === old) panel.close();
     } catch (error) {
       setText(hint, error.message);
     }
