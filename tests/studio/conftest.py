@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +28,8 @@ from tnesi.studio.session import Session
 from tnesi.studio.store import Store
 
 Sessions = Callable[..., Session]
+Stores = Callable[..., Store]
+TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()", "label"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Client:
         return wait_for(lambda: (state := self.get("/api/state?client=a")) and not state["busy"] and state)
 
 
-def wait_for(find: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(find: Callable[[], Any], seconds: float = 90) -> Any:
     """Return what is found as soon as it is."""
     until = time.monotonic() + seconds
     while not (found := find()):
@@ -158,3 +164,69 @@ def shared_page(tmp_path_factory: pytest.TempPathFactory, digits: Data, learned_
     """One for all tests of a file."""
     with opening(tmp_path_factory.mktemp("shared"), digits, learned_bytes) as sessions, served(sessions()) as client:
         yield client
+
+
+class Process:
+    """A studio that runs by itself."""
+
+    def __init__(self, folder: Path, *words: Any, **environment: str) -> None:
+        self.log = folder / f"log-{time.monotonic_ns()}.txt"
+        environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
+            )  # fmt: skip
+        self.address = wait_for(self._address)
+        self.origin, self.token = self.address.split("/?token=")
+
+    def _address(self) -> str | None:
+        assert self.process.poll() is None, self.log.read_text()
+        found = re.search(r"^http://\S+/\?token=\S+$", self.log.read_text(), re.MULTILINE)
+        return found[0] if found else None
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        connection = HTTPConnection(self.origin.removeprefix("http://"), timeout=30)
+        headers = {"Authorization": f"Bearer {self.token}", "Origin": self.origin, "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        assert answer.status == 200, content
+        return json.loads(content) if answer.headers["content-type"] == "application/json" else content
+
+    def ready(self) -> Any:
+        return wait_for(lambda: (state := self.ask("GET", "/api/state?client=a"))["question"] and state)
+
+    def end(self, how: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    running: list[Process] = []
+
+    def start(*words: Any, folder: Path = tmp_path, **environment: str) -> Process:
+        running.append(Process(folder, *words, **environment))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[Stores]:
+    opened: list[Store] = []
+
+    def open_store(name: str = "p.sqlite", fingerprint: str = "f", n_rows: int = 100) -> Store:
+        opened.append(Store(tmp_path / name, fingerprint, "counts.csv", n_rows))
+        return opened[-1]
+
+    yield open_store
+    for store in opened:
+        store.close()

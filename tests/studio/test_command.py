@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -32,68 +31,7 @@ from tnesi.cli.label import _project_of
 from tnesi.data import load_named
 from tnesi.studio.address_book import remember, remembered
 
-TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()", "label"]
-
-
-class Process:
-    """A studio that runs by itself."""
-
-    def __init__(self, folder: Path, *words: Any, **environment: str) -> None:
-        self.log = folder / f"log-{time.monotonic_ns()}.txt"
-        environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log,
-                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
-            )  # fmt: skip
-        self.address = wait_for(self._address)
-        self.origin, self.token = self.address.split("/?token=")
-
-    def _address(self) -> str | None:
-        assert self.process.poll() is None, self.log.read_text()
-        found = re.search(r"^http://\S+/\?token=\S+$", self.log.read_text(), re.MULTILINE)
-        return found[0] if found else None
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        connection = HTTPConnection(self.origin.removeprefix("http://"), timeout=30)
-        headers = {"Authorization": f"Bearer {self.token}", "Origin": self.origin, "Content-Type": "application/json"}
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            content = answer.read()
-        finally:
-            connection.close()
-        assert answer.status == 200, content
-        return json.loads(content) if answer.headers["content-type"] == "application/json" else content
-
-    def ready(self) -> Any:
-        return wait_for(lambda: (state := self.ask("GET", "/api/state?client=a"))["question"] and state)
-
-    def end(self, how: int = signal.SIGINT) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        return self.process.wait(timeout=30)
-
-
-def wait_for(find: Callable[[], Any], seconds: float = 90) -> Any:
-    until = time.monotonic() + seconds
-    while not (found := find()):
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.02)
-    return found
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    running: list[Process] = []
-
-    def start(*words: Any, **environment: str) -> Process:
-        running.append(Process(tmp_path, *words, **environment))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.end(signal.SIGKILL)
+Waiting = Callable[[Callable[[], Any]], Any]
 
 
 @pytest.fixture
@@ -110,7 +48,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
     return call
 
 
-def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Process]) -> None:
+def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Any], waiting: Waiting) -> None:
     studio = run("digits", "--fields", 60)
     truth, taken, lock = load_named("digits").y, {}, threading.Lock()
 
@@ -129,7 +67,7 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Process]) 
     threads = [threading.Thread(target=label, args=(client,)) for client in range(4)]
     for thread in threads:
         thread.start()
-    wait_for(lambda: len(taken) > 60)
+    waiting(lambda: len(taken) > 60)
     studio.end(signal.SIGKILL)
     for thread in threads:
         thread.join()
@@ -141,13 +79,13 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Process]) 
         assert label_given in [one["label"] for one in history if one["client"] == f"c{client}"]
 
 
-def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..., Process]) -> None:
+def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..., Any], waiting: Waiting) -> None:
     studio = run("digits", "--fields", 60, "--seed", 3)
     question = studio.ready()["question"]
     for _ in range(3):
         question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": "x"})["question"]
-    wait_for(lambda: studio.ask("GET", "/api/map")["version"])
-    wait_for(lambda: b"sqlite" in studio.log.read_bytes())
+    waiting(lambda: studio.ask("GET", "/api/map")["version"])
+    waiting(lambda: b"sqlite" in studio.log.read_bytes())
     time.sleep(0.5)  # the mixture is kept after the map was made
     studio.end()
     assert "3 labels. Everything is in digits.studio.sqlite. Go on with the same command" in studio.log.read_text()
@@ -160,7 +98,7 @@ def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..
 
 @pytest.mark.parametrize(("times", "pause"), [(1000, 0.0), (100, 0.001), (3, 0.05), (3, 0.3)])
 def test_ctrl_c_again_and_again_while_it_learns(
-    run: Callable[..., Process], tmp_path: Path, times: int, pause: float
+    run: Callable[..., Any], tmp_path: Path, times: int, pause: float
 ) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).poisson(3.0, (30_000, 100)).astype(np.uint8))
     studio = run("rows.npy")
@@ -178,7 +116,7 @@ def test_ctrl_c_again_and_again_while_it_learns(
         assert project.execute("SELECT count(*) FROM answers WHERE label = 'x'").fetchone() == (3,)
 
 
-def test_a_table_with_names(run: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_table_with_names(run: Callable[..., Any], tmp_path: Path) -> None:
     X, y = load_digits(return_X_y=True)
     lines = [",".join([*(f"p{i}" for i in range(64)), "kind"])]
     lines += [",".join([*map(str, X[i].astype(int).tolist()), f"digit {y[i]}"]) for i in range(300)]
@@ -198,7 +136,7 @@ def test_a_table_with_names(run: Callable[..., Process], tmp_path: Path) -> None
     assert with_labels.ask("GET", "/api/state")["answers"]["labels"] == 300
 
 
-def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
+def test_sparse_words(run: Callable[..., Any], tmp_path: Path, waiting: Waiting) -> None:
     rng = np.random.default_rng(0)
     words = rng.poisson(np.where(np.arange(240)[:, None] % 2 == np.arange(500) % 2, 0.3, 0.02))
     sparse.save_npz(tmp_path / "texts.npz", sparse.csr_array(words))
@@ -210,7 +148,7 @@ def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
         question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": label})[
             "question"
         ]
-    state = wait_for(lambda: not (found := studio.ask("GET", "/api/state"))["busy"] and found)
+    state = waiting(lambda: not (found := studio.ask("GET", "/api/state"))["busy"] and found)
     assert state["decided"] > 0.9
     lines = studio.ask("GET", "/api/export/predictions.csv").decode().splitlines()[1:]
     right = [line.split(",")[1] == ("odd" if i % 2 else "even") for i, line in enumerate(lines)]
@@ -218,7 +156,7 @@ def test_sparse_words(run: Callable[..., Process], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_all_is_in_one_file_however_it_ends(run: Callable[..., Process], tmp_path: Path, how: int) -> None:
+def test_all_is_in_one_file_however_it_ends(run: Callable[..., Any], tmp_path: Path, how: int) -> None:
     """The terminal may be closed, too."""
     studio = run("digits", "--fields", 20)
     studio.ready()
@@ -233,75 +171,7 @@ def test_all_is_in_one_file_however_it_ends(run: Callable[..., Process], tmp_pat
     assert [path.name for path in tmp_path.glob("*.sqlite*")] == ["digits.studio.sqlite"]
 
 
-def test_labels_are_rescued_where_their_file_is_gone(run: Callable[..., Process], tmp_path: Path) -> None:
-    studio = run("digits", "--fields", 20)
-    studio.ready()
-    for row in (3, 4):
-        studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
-    (tmp_path / "digits.studio.sqlite").unlink()
-    assert studio.end() == 1
-    assert "go on with --labels" in " ".join(studio.log.read_text().split())
-    assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"
-    again = run("digits", "--labels", "digits.studio.labels.csv", "--fields", 20)
-    assert "2 labels taken over." in again.log.read_text()
-    again.ask("POST", "/api/answers", {"client": "a", "row": 5, "label": "y"})
-    (tmp_path / "digits.studio.sqlite").unlink()
-    assert again.end() == 1
-    assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"  # nothing is overwritten
-    assert (tmp_path / "digits.studio.labels2.csv").read_text() == "row,label\n3,x\n4,x\n5,y\n"
-    nothing = run("digits", "--fields", 20)
-    (tmp_path / "digits.studio.sqlite").unlink()
-    assert nothing.end() == 1
-    assert "It had no labels" in " ".join(nothing.log.read_text().split())
-
-
-def test_labels_are_rescued_where_every_folder_is_gone(tmp_path: Path) -> None:
-    for name in ("here", "temporary"):
-        (tmp_path / name).mkdir()
-    studio = Process(tmp_path / "here", "digits", "--fields", 20, TMPDIR=str(tmp_path / "temporary"))
-    said = studio.log.open()
-    try:
-        studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
-        shutil.rmtree(tmp_path / "here")
-        assert studio.end() == 1
-    finally:
-        studio.end(signal.SIGKILL)
-    with said:
-        assert "What it had, 1 label, is in" in " ".join(said.read().split())
-    assert (tmp_path / "temporary" / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n"
-
-
-def test_a_table_that_is_moved_while_the_studio_is_open(run: Callable[..., Process], tmp_path: Path) -> None:
-    rows = np.random.default_rng(0).poisson(5, (100, 4))
-    np.savetxt(tmp_path / "rows.csv", rows, "%d", ",", header="a,b,c,d", comments="")
-    studio = run("rows.csv", "--fields", 10)
-    (tmp_path / "rows.csv").unlink()
-    assert studio.ready()["data"]["rows"] == 100
-
-
-def test_labels_are_rescued_where_their_folder_is_gone(run: Callable[..., Process], tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    studio = run("digits", "--fields", 20, "--project", "sub/p.sqlite")
-    studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
-    shutil.rmtree(tmp_path / "sub")
-    assert studio.end() == 1
-    assert "What it had, 1 label, is in" in " ".join(studio.log.read_text().split())
-    assert (tmp_path / "p.labels.csv").read_text() == "row,label\n3,x\n"
-
-
-def test_data_that_change_while_the_studio_is_open(run: Callable[..., Process], tmp_path: Path) -> None:
-    """A mapped file that became shorter would end the program at once."""
-    rows = np.random.default_rng(0).poisson(5, (3000, 16)).astype(np.uint8)
-    np.save(tmp_path / "rows.npy", rows)
-    studio = run("rows.npy", "--fields", 20)
-    before = studio.ask("GET", "/api/rows/2999")["profile"]
-    np.save(tmp_path / "rows.npy", rows[:10])
-    assert studio.ask("GET", "/api/rows/2999")["profile"] == before == rows[2999].tolist()
-    studio.ready()
-    assert studio.end() == 0
-
-
-def test_a_name_that_is_no_text(run: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_name_that_is_no_text(run: Callable[..., Any], tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9.npy")
     np.save(tmp_path / name, np.random.default_rng(0).poisson(5, (100, 16)))
     studio = run(name, "--fields", 10, "--project", "p.sqlite")
@@ -309,15 +179,16 @@ def test_a_name_that_is_no_text(run: Callable[..., Process], tmp_path: Path) -> 
     assert studio.ask("GET", "/api/export/labels.csv") == b"row,label\n"
 
 
-def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path) -> None:
+def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path, waiting: Waiting) -> None:
     """One in the terminal is waited for by whoever has opened it."""
     log = tmp_path / "log.txt"
-    command = [*TNESI, "digits", "--fields", "20", "--project", str(tmp_path / "p.sqlite")]
+    words = ["label", "digits", "--fields", "20", "--project", str(tmp_path / "p.sqlite")]
+    command = [sys.executable, "-c", "from tnesi.cli import main; main()", *words]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "BROWSER": "sh -c 'exec sleep 600' %s"}
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
     try:
-        port = int(wait_for(lambda: re.search(r":(\d+)/\?token", log.read_text()))[1])
+        port = int(waiting(lambda: re.search(r":(\d+)/\?token", log.read_text()))[1])
         connection = HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("GET", "/")
         assert connection.getresponse().status == 401
@@ -329,7 +200,7 @@ def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path) -> None:
     assert "0 labels. Everything is in" in " ".join(log.read_text().split())
 
 
-def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[..., Process], tmp_path: Path) -> None:
+def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[..., Any], tmp_path: Path) -> None:
     """A request whose body never comes, and a download that waits for learning."""
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).poisson(3.0, (30_000, 100)).astype(np.uint8))
     studio = run("rows.npy")
@@ -363,7 +234,7 @@ def test_the_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert _project_of(data) == tmp_path / "photos.studio.sqlite"
 
 
-def test_a_folder_of_images(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
+def test_a_folder_of_images(run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path) -> None:
     X = load_digits().data
     for i in range(120):
         (tmp_path / "photos").mkdir(exist_ok=True)
@@ -379,18 +250,20 @@ def test_a_folder_of_images(run: Callable[..., Process], refused: Callable[..., 
     assert (tmp_path / "photos.studio.sqlite").exists()
 
 
-def test_the_fields_of_a_model(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
+def test_the_fields_of_a_model(
+    run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path, waiting: Waiting
+) -> None:
     X = load_digits().data
     tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
     studio = run("digits", "--model", "mixture.tnesi")
     studio.ready()
-    assert len(wait_for(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
+    assert len(waiting(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
     studio.end()
     np.save(tmp_path / "other.npy", np.ones((20, 5)))
     assert "give a model of the same kind of data" in refused("other.npy", "--model", "mixture.tnesi")
 
 
-def test_other_interfaces_are_warned_of(run: Callable[..., Process]) -> None:
+def test_other_interfaces_are_warned_of(run: Callable[..., Any]) -> None:
     studio = run("digits", "--host", "0.0.0.0", "--fields", 20)
     said = " ".join(studio.log.read_text().split())
     assert "everybody who can reach this machine and knows the address with its token" in said
@@ -398,7 +271,7 @@ def test_other_interfaces_are_warned_of(run: Callable[..., Process]) -> None:
 
 
 def test_the_token_may_be_given(
-    run: Callable[..., Process], refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Any], refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = "abcdefghijklmnopqrstuvwxyz0123456789"
     assert run("digits", "--fields", 20, TNESI_STUDIO_TOKEN=token).token == token
@@ -406,7 +279,7 @@ def test_the_token_may_be_given(
     assert "32 letters and digits" in refused("digits", "--project", "b.sqlite")
 
 
-def test_refusals(run: Callable[..., Process], refused: Callable[..., str], tmp_path: Path) -> None:
+def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no file or folder nothing.csv" in refused("nothing.csv")
     for wrong_number in ("many", "0", "-3"):
         assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")

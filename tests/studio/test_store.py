@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,19 +14,6 @@ from tnesi.studio.project_file import SCHEMA, StoreError
 from tnesi.studio.store import DiskError, Store
 
 Stores = Callable[..., Store]
-
-
-@pytest.fixture
-def stores(tmp_path: Path) -> Iterator[Stores]:
-    opened: list[Store] = []
-
-    def open_store(name: str = "p.sqlite", fingerprint: str = "f", n_rows: int = 100) -> Store:
-        opened.append(Store(tmp_path / name, fingerprint, "counts.csv", n_rows))
-        return opened[-1]
-
-    yield open_store
-    for store in opened:
-        store.close()
 
 
 def test_answers_are_there_again(stores: Stores) -> None:
@@ -273,28 +260,6 @@ def test_a_copy_of_the_file_has_all_answers_while_the_studio_runs(stores: Stores
         copy.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense" * 1000])
-def test_a_file_that_was_overwritten_keeps_no_answers(stores: Stores, content: bytes) -> None:
-    store = stores()
-    store.label(1, "cat").result()
-    store.path.write_bytes(content)
-    with pytest.raises(DiskError, match="was removed or replaced"):
-        store.label(2, "dog").result()
-    assert store.view.labels == {1: "cat"}
-
-
-def test_a_file_that_was_copied_over_is_noticed_whatever_its_size(stores: Stores) -> None:
-    store = stores()
-    store.label(1, "cat").result()
-    backup = store.path.read_bytes()
-    store.label(2, "cat").result()
-    assert len(store.path.read_bytes()) == len(backup)
-    store.path.write_bytes(backup)
-    with pytest.raises(DiskError, match="was removed or replaced"):
-        store.label(3, "dog").result()
-    assert store.view.labels == {1: "cat", 2: "cat"}
-
-
 def test_no_more_classes_by_importing_twice(stores: Stores) -> None:
     store = stores(n_rows=1000)
     assert store.import_labels((row, f"first {row}") for row in range(200)).result() == 200
@@ -304,27 +269,6 @@ def test_no_more_classes_by_importing_twice(stores: Stores) -> None:
     assert store.import_labels((row, f"second {row}") for row in range(200, 300)).result() == 100
     store.rename("first 0", "another").result()
     assert store.import_labels((row, f"first {row}") for row in range(200)).result() == 0  # nothing is new
-
-
-def test_a_file_is_in_place_while_it_is_written(stores: Stores) -> None:
-    store = stores()
-    writing = threading.Thread(target=lambda: store.keep_model(bytes(20_000_000), ""))
-    writing.start()
-    while writing.is_alive():
-        assert store.in_place()
-    writing.join()
-
-
-def test_a_file_that_is_replaced_while_it_is_written_stays_a_stranger(stores: Stores, tmp_path: Path) -> None:
-    store = stores()
-    store.label(1, "cat").result()
-    (tmp_path / "other.sqlite").write_bytes(store.path.read_bytes())
-    store._do(lambda: (tmp_path / "other.sqlite").replace(store.path)).result()
-    assert not store.in_place()
-    for _ in range(3):
-        with pytest.raises(DiskError, match="was removed or replaced"):
-            store.label(2, "dog").result()
-    assert store.view.labels == {1: "cat"}
 
 
 @pytest.mark.parametrize(
@@ -354,35 +298,6 @@ def test_a_file_that_must_not_be_written(stores: Stores, monkeypatch: pytest.Mon
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anything
     with pytest.raises(StoreError, match="cannot be written"):
         stores()
-
-
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_is_gone_keeps_no_answers(stores: Stores, tmp_path: Path, replaced: bool) -> None:
-    store = stores()
-    store.label(1, "cat").result()
-    store.path.rename(tmp_path / "elsewhere.sqlite")
-    if replaced:
-        store.path.write_bytes(b"")
-    with pytest.raises(DiskError, match=r"was removed or replaced.*--labels"):
-        store.label(2, "dog").result()
-    assert store.view.labels == {1: "cat"}
-    store.path.unlink(missing_ok=True)
-    (tmp_path / "elsewhere.sqlite").rename(store.path)
-    store.label(2, "dog").result()
-    assert store.view.labels == {1: "cat", 2: "dog"}
-
-
-def test_a_backup_that_was_put_back_is_not_harmed_by_what_came_after_it(stores: Stores, tmp_path: Path) -> None:
-    store = stores()
-    for row in range(50):
-        store.label(row, "cat").result()
-    backup = store.path.read_bytes()
-    for row in [*range(100)] * 5:
-        store.label(row, "dog with a long name").result()
-    (tmp_path / "backup.sqlite").write_bytes(backup)
-    (tmp_path / "backup.sqlite").replace(store.path)
-    store.close()
-    assert stores().view.labels == dict.fromkeys(range(50), "cat")
 
 
 def test_a_request_is_of_one_kind(stores: Stores) -> None:
