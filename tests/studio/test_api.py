@@ -33,11 +33,26 @@ def test_the_state_before_any_answer(page: Any) -> None:
     assert len(json.dumps(state)) < 50_000
 
 
-def test_answers_raise_the_share_decided(page: Any) -> None:
-    one = label_some(page, 1)
+def test_answers_raise_the_share_decided(page: Any, waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned, publish = [0], page.session.publish_plan
+
+    def heard(questions: Any) -> None:
+        publish(questions)
+        planned.append(page.session.learned.answer)
+
+    def answered(n: int) -> Any:
+        """Answer as a person does: who is faster than questions are chosen gets rows at random."""
+        for _ in range(n):
+            state = label_some(page, 1)
+            last = state["answers"]["last"]
+            waiting(lambda last=last: planned[-1] >= last)
+        return state
+
+    monkeypatch.setattr(page.session, "publish_plan", heard)
+    one = answered(1)
     assert one["advice"]["kind"] == "need_classes"  # one class is not enough
-    few = label_some(page, 2)
-    many = [label_some(page, 1) for _ in range(17)][-1]  # as a person does: who is faster gets rows at random
+    few = answered(2)
+    many = answered(17)
     assert many["decided"] > max(few["decided"], 0.7)
     assert many["answers"]["labels"] == 20
     estimate = many["error_estimate"]
