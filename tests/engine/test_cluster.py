@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,58 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
         pytest.raises(ClusterError, match="has no workers: start some with `dask worker"),
     ):
         mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("during_a_pass", [False, True])
+def test_a_scheduler_that_dies(
+    counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_a_pass: bool
+) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)
+    file = tmp_path / "scheduler.json"
+    common = f"--scheduler-file {file} --host 127.0.0.1 --no-dashboard"
+    scheduler = _start(f"distributed.cli.dask_scheduler {common} --port 0")
+    worker = _start(f"distributed.cli.dask_worker {common} --nthreads 1 --no-nanny --local-directory {tmp_path}")
+
+    def kill(record: dict[str, Any]) -> None:
+        if record["iteration"] != 2:
+            return
+        if during_a_pass:  # the next one; where it is over sooner, a later one
+            threading.Timer(0.002, scheduler.kill).start()
+        else:
+            scheduler.kill()
+            scheduler.wait()
+
+    try:
+        address = _address_in(file)
+        model = mixture(engine="dask", scheduler=address, max_iter=100_000, callback=kill)
+        with pytest.raises(ClusterError, match=rf"scheduler at {address} no longer answers: start it"):
+            model.fit(counts)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def _start(module: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", *module.split()], stderr=subprocess.DEVNULL)
+
+
+def _address_in(file: Path) -> str:
+    """Return the address of a scheduler once it has written its file."""
+    while True:
+        try:
+            return str(json.loads(file.read_text())["address"])
+        except (FileNotFoundError, json.JSONDecodeError):
+            time.sleep(0.05)
+
+
+def test_a_closed_client(counts: Any) -> None:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as local:
+        client = Client(local, set_as_default=False)
+        client.close()
+        with pytest.raises(ClusterError, match="client is closed: pass one that is connected"):
+            mixture(engine="dask", scheduler=client).fit(counts)
 
 
 def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +141,7 @@ print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
@@ -95,6 +151,7 @@ def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CTRL_C)

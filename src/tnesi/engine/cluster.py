@@ -6,8 +6,8 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from tnesi.engine.shared_array import SharedArray, reaches
 from tnesi.engine.threads import resolve_threads
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
     from tnesi.engine.blocks import Blocks
     from tnesi.engine.dask import DaskEngine
@@ -168,9 +168,27 @@ def cluster_for(settings: Any) -> Iterator[Cluster | None]:
             raise ValueError(f"scheduler={given!r}: pass a distributed.Client, the address of a scheduler, or None")
         if client.asynchronous:
             raise ValueError("the Dask client is asynchronous: pass one that is not, or the address of the scheduler")
-        cluster = Cluster(client)
-        stack.callback(cluster.close)
-        yield cluster
+        if client.status != "running":
+            raise ClusterError(f"the Dask client is {client.status}: pass one that is connected to its scheduler")
+        with _report_lost_scheduler(client):
+            cluster = Cluster(client)
+            stack.callback(cluster.close)
+            yield cluster
+
+
+@contextmanager
+def _report_lost_scheduler(client: Client) -> Iterator[None]:
+    """Report a scheduler that no longer answers as such, whichever error it led to."""
+    address = client.scheduler.address  # a client that has lost its scheduler does not know
+    try:
+        yield
+    except (OSError, CancelledError, RuntimeError, TimeoutError) as error:
+        if _answers(address, client.security):
+            raise
+        raise ClusterError(
+            f"the Dask scheduler at {address} no longer answers: start it and its workers again, and repeat the fit; "
+            "with checkpoint=FOLDER and resume=True it continues after the last complete iteration"
+        ) from error
 
 
 def _client_in_use() -> Client | None:
@@ -184,26 +202,39 @@ def _client_in_use() -> Client | None:
 
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
-    from distributed import Client
+    from distributed import Client, Security
 
-    try:  # a client that cannot connect would not close either, so somebody else asks first
-        with ThreadPoolExecutor(1) as apart:  # from the event loop of a notebook
-            apart.submit(asyncio.run, _ask(address)).result()
-    except Exception as error:  # anything may answer at a wrong address
+    # a client that cannot connect would not close either, so ask first without one
+    if not _answers(address, Security()):
         raise ClusterError(
             f"no Dask scheduler answers at {address!r}: start one with `dask scheduler` and pass the address that it "
             "prints, like tcp://host:8786; without an address a cluster is started on this machine"
-        ) from error
-    with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
+        )
+    client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    try:
         yield client
+    except BaseException:
+        with suppress(Exception):  # closing fails if the scheduler is gone, and would hide the reason
+            client.close()
+        raise
+    client.close()
 
 
-async def _ask(address: str) -> None:
-    """Connect to a scheduler and hear who it is."""
-    from distributed import Security, rpc
+def _answers(address: str, security: Security) -> bool:
+    """Return whether a scheduler answers at an address."""
+    from distributed import rpc
 
-    async with rpc(address, connection_args=Security().get_connection_args("client"), timeout=CONNECT_SECONDS) as there:
-        await asyncio.wait_for(there.identity(), CONNECT_SECONDS)
+    async def ask() -> None:
+        arguments = security.get_connection_args("client")
+        async with rpc(address, connection_args=arguments, timeout=CONNECT_SECONDS) as scheduler:
+            await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
+
+    try:
+        with ThreadPoolExecutor(1) as thread:  # this one may run the event loop of a notebook
+            thread.submit(asyncio.run, ask()).result()
+    except Exception:  # anything may answer at a wrong address
+        return False
+    return True
 
 
 @contextmanager
