@@ -47,7 +47,7 @@ def test_statistics_of_known_fields_are_those_of_the_m_step(strength: float) -> 
 
 
 @given(st.integers(0, 1000), st.integers(1, 60), st.sampled_from([None, 1e-2, 10.0, 500.0]))
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_fields_stay_fields(seed: int, batch: int, half_life: float | None) -> None:
     rows = some_rows(seed, 300)
     stream, _ = begun(rows, 25, ExactSearch(5, 1))

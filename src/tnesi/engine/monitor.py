@@ -20,7 +20,7 @@ class Monitor:
     Attributes
     ----------
     tol : float
-        Converged when the free energy (nats per point) gains less than this in an iteration; 0 is never.
+        Converged when an iteration raises the objective by less than this (nats per row). 0 disables the test.
     listener : callable or None
         Called with each record; a true answer stops the fit.
     place : dict
@@ -57,7 +57,7 @@ class Monitor:
         }
         self.objective = free_energy + log_prior
         self.history.append(entry)
-        self.converged = bool(self.gain < self.tol)
+        self.converged = self._gains_too_little()
         told_to_stop = self.listener is not None and bool(self.listener(entry))
         return self.converged or told_to_stop
 
@@ -67,9 +67,12 @@ class Monitor:
         The tolerance may be another one than it was. Where a listener has `stopped` that run, it is asked again.
         """
         self.history, self.objective, self.gain = history, objective, gain
-        self.converged = bool(gain < self.tol)
+        self.converged = self._gains_too_little()
         self._began = time.perf_counter() - history[-1]["seconds"]
         return self.converged or (stopped and self.listener is not None and bool(self.listener(history[-1])))
+
+    def _gains_too_little(self) -> bool:
+        return self.tol > 0 and bool(self.gain < self.tol)
 
 
 def print_record(record: Record) -> None:
