@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load, load_file, save_file
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
@@ -72,6 +76,7 @@ print(json.dumps({"kills": kills, "stories": stories, "largest": max(sizes), "en
 """
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     words = [sys.executable, "-c", KILLED_AT_RANDOM, str(tmp_path), "50"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=500)
@@ -187,8 +192,6 @@ def test_without_resume_it_begins_anew(digits: tuple[Any, Any], tmp_path: Path) 
     ["truncated", "text", "empty", "other format", "ids", "no header", "no gain", "history", "fields", "folder"],
 )
 def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, damage: str) -> None:
-    from safetensors.numpy import load_file, save_file
-
     X, _ = digits
     mixture(tmp_path).fit(X)
     path = tmp_path / "mixture-1.state"
@@ -231,6 +234,96 @@ def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, dam
     if path.is_dir():
         path.rmdir()
     assert mixture(tmp_path).fit(X).n_iter_ == 7
+
+
+def put(value: Any) -> Any:
+    def damage(array: Any, place: int) -> Any:
+        array.reshape(-1)[place % array.size] = value
+        return array
+
+    return damage
+
+
+def repeat_id(ids: Any, place: int) -> Any:
+    ids[place % len(ids), 1] = ids[place % len(ids), 0]
+    return ids
+
+
+FLOATS = ("w", "log_w", "log_w_sum", "w_sum", "s", "log_sum")
+DAMAGES: dict[str, tuple[tuple[str, ...], Any]] = {
+    "nan": (FLOATS, put(np.nan)),
+    "inf": (FLOATS, put(np.inf)),
+    "-inf": (FLOATS, put(-np.inf)),
+    "negative": (("w", "w_sum", "s"), put(-0.5)),
+    "zero": (("w", "w_sum"), put(0)),
+    "large": (("w", "log_w", "log_w_sum", "s"), put(1e6)),
+    "below any field": (("ids", "lists"), put(-2)),
+    "above all fields": (("ids", "lists"), put(600)),
+    "twice the same field": (("ids", "lists"), repeat_id),
+    "narrower": (("w", "log_w", "ids", "s"), lambda array, _: array[:, :-1].copy()),
+    "wider": (("w", "log_w", "ids", "s"), lambda array, _: np.pad(array, ((0, 0), (0, 16)))),
+    "shorter": ((*FLOATS, "ids", "lists"), lambda array, _: array[:-1].copy()),
+    "no columns": (("w", "log_w", "ids", "s", "lists"), lambda array, _: array[:, :0].copy()),
+    "flat": ((*FLOATS, "ids", "lists"), lambda array, _: array[None].copy()),
+    "float64": (FLOATS, lambda array, _: array.astype(np.float64)),
+    "int64": (("ids", "lists"), lambda array, _: array.astype(np.int64)),
+    "missing": ((*FLOATS, "ids", "lists"), lambda array, _: None),
+}
+
+
+@pytest.fixture(scope="module")
+def sound_state(tmp_path_factory: pytest.TempPathFactory, digits: tuple[Any, Any]) -> tuple[Path, bytes]:
+    folder = tmp_path_factory.mktemp("sound")
+    mixture(folder, n_components=600, max_iter=2).fit(digits[0])
+    return folder, (folder / "mixture-1.state").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"), [(name, damage) for damage, (names, _) in DAMAGES.items() for name in names]
+)
+@given(place=st.integers(0, 2**31))
+@settings(max_examples=3)
+def test_damaged_arrays_are_refused(
+    digits: tuple[Any, Any], sound_state: tuple[Path, bytes], name: str, damage: str, place: int
+) -> None:
+    folder, whole = sound_state
+    path, arrays = folder / "mixture-1.state", load(whole)
+    changed = DAMAGES[damage][1](arrays.pop(name), place)
+    metadata = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])["__metadata__"]
+    save_file(arrays if changed is None else arrays | {name: changed}, path, metadata)
+    with pytest.raises(CheckpointError, match=r"is damaged or no state of a fit.*begin anew"):
+        mixture(folder, n_components=600, max_iter=4, resume=True).fit(digits[0])
+
+
+@given(name=st.sampled_from([*FLOATS, "ids", "lists"]), place=st.integers(0, 2**31), bit=st.integers(0, 31))
+@settings(max_examples=60)
+def test_no_flipped_bit_leads_to_nan(
+    digits: tuple[Any, Any], sound_state: tuple[Path, bytes], name: str, place: int, bit: int
+) -> None:
+    folder, whole = sound_state
+    path, arrays = folder / "mixture-1.state", load(whole)
+    arrays[name].reshape(-1).view(np.uint32)[place % arrays[name].size] ^= np.uint32(1 << bit)
+    metadata = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])["__metadata__"]
+    save_file(arrays, path, metadata)
+    try:
+        found = mixture(folder, n_components=600, max_iter=3, resume=True).fit(digits[0])
+    except CheckpointError:
+        return
+    assert np.isfinite(found.weights_).all()
+
+
+@pytest.mark.parametrize("entry", ["objective", "gain", "age", "free_energy"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "null"])
+def test_damaged_numbers_are_refused(
+    digits: tuple[Any, Any], sound_state: tuple[Path, bytes], entry: str, number: str
+) -> None:
+    folder, whole = sound_state
+    metadata = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])["__metadata__"]
+    text, n = re.subn(rf'"{entry}": [^,}}]+', f'"{entry}": {number}', metadata["tnesi checkpoint"])
+    assert n > 0
+    save_file(load(whole), folder / "mixture-1.state", {"tnesi checkpoint": text})
+    with pytest.raises(CheckpointError, match="begin anew"):
+        mixture(folder, n_components=600, max_iter=4, resume=True).fit(digits[0])
 
 
 def test_what_cannot_be_kept_says_so(digits: tuple[Any, Any], tmp_path: Path) -> None:
