@@ -307,7 +307,7 @@ def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path
     def older(header: dict[str, Any], arrays: dict[str, Any]) -> None:
         del header["parameters"]["zero_rows"], header["mixture_parameters"]["zero_rows"]
 
-    assert load(damaged(sound, tmp_path, older)).zero_rows == "error"
+    assert load(damaged(sound, tmp_path, older)).zero_rows == "uniform"
 
 
 @pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 100_000, '{"a": 1, "a": 2}', "9" * 5000, "nothing", ""])

@@ -42,7 +42,7 @@ def again(model: Any, folder: Path, **settings: Any) -> Any:
     return load(folder / "model.tnesi")
 
 
-NOT_STORED = {"_labeller", "_stream", "_mass", "n_samples_seen_"}
+NOT_STORED = {"_labeller", "_stream", "_mass", "n_samples_seen_", "n_zero_rows_"}
 """What is found again when it is needed, and what only partial_fit needs, which does not go on from a file."""
 
 
@@ -178,6 +178,7 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
     assert_same(small.fit(X, FEW).predict(X), fitted.predict(X))
 
 
+@pytest.mark.slow
 @given(
     n_components=st.integers(1, 30) | st.just("auto"),
     truncation=st.none() | st.integers(1, 30),
@@ -342,6 +343,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs limits of POSIX")
 def test_a_full_disk_loses_nothing(fitted: SimpletronClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.tnesi"

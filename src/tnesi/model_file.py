@@ -19,8 +19,9 @@ present            bool     G        which of the rows given these are, unless a
 
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
 
-The header is the metadata entry "tnesi"; :class:`Header` says what is in it. What follows from these (logarithms,
-cells, distributions of the training rows) is computed when a file is loaded, to the same bits as before.
+The header is the metadata entry "tnesi"; :class:`Header` says what is in it. The metadata entry "checksum" holds two
+BLAKE2b digests, of the header and of the arrays; files of earlier versions lack it. What follows from these
+(logarithms, cells, distributions of the training rows) is computed when a file is loaded, to the same bits as before.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from sklearn.utils.validation import check_is_fitted
 import tnesi
 from tnesi._files import replacing
 from tnesi._model_checks import ARRAYS, check_shapes, check_values, classes_of
+from tnesi._model_checksum import check_array_sum, check_header_sum, checksum
 from tnesi._model_header import (
     LEARNED,
     MOST_BYTES,
@@ -136,9 +138,11 @@ def save(
         check_shapes(header)
         check_values(header, arrays)
         _new_models(header)
+    described = {name: (ARRAYS[name.partition(".")[0]][0], array.shape) for name, array in arrays.items()}
+    metadata = {"tnesi": text, "checksum": checksum(text, described, arrays)}
     with replacing(path) as temporary:
         try:
-            save_file(arrays, temporary, metadata={"tnesi": text})
+            save_file(arrays, temporary, metadata=metadata)
         except SafetensorError as error:
             raise OSError(f"{path} could not be written ({error}): is there room on the disk?") from error
 
@@ -288,17 +292,29 @@ def _present_of(classifier: SimpletronClassifier) -> Array | None:
 def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
     _check_start(path)
     with safe_open(path, framework="np") as file:
-        text = (file.metadata() or {}).get("tnesi")
+        metadata = file.metadata() or {}
+        text, stored = metadata.get("tnesi"), metadata.get("checksum")
         if text is None:
             raise ModelFileError("it is a safetensors file, but not a model of tnesi")
+        if unknown := sorted(metadata.keys() - {"tnesi", "checksum"}):
+            raise ModelFileError(
+                f"it has the unknown metadata entry {unknown[0][:20]!r}: if a newer tnesi made the file, pip install "
+                "--upgrade tnesi, else the file is damaged: copy or save it again"
+            )
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        if stored is not None:
+            described = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+            check_header_sum(stored, text, described)
         header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
         check_shapes(header)
         for name, part in parts.items():
             wanted = ARRAYS[name.partition(".")[0]][0]
             if part.get_dtype() != wanted:
                 raise ValueError(f"{name} is of type {part.get_dtype()}, not {wanted}")
-        return header, {name: file.get_tensor(name) for name in parts} if with_arrays else {}
+        arrays = {name: file.get_tensor(name) for name in parts} if with_arrays else {}
+        if with_arrays and stored is not None:
+            check_array_sum(stored, arrays)
+        return header, arrays
 
 
 def _check_start(path: Path) -> None:
