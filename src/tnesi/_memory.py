@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 _PER_WEIGHT = 24
@@ -11,14 +13,81 @@ _PER_WEIGHT_LEARNED = 8
 """Bytes that a mixture takes afterwards."""
 
 
-def free_memory() -> int:
-    """Return the memory that can be had on this machine, in bytes; 8 GB where the system does not tell."""
+def free_memory(root: Path = Path("/")) -> int:
+    """Return the memory that this process can still allocate, in bytes.
+
+    That is the least of what the machine has, what the limits of the process leave (``ulimit -v`` and ``-d``), and what
+    those of its control group leave (containers, batch systems). It is 8 GB where the system reports nothing.
+
+    Parameters
+    ----------
+    root : Path
+        Where the folders ``proc`` and ``sys`` are.
+    """
+    of_machine = _numbers(root / "proc/meminfo").get("MemAvailable")
+    found = [] if of_machine is None else [of_machine * 1024]
+    found += [*_left_by_process(root), *_left_by_groups(root)]
+    return max(0, min(found, default=8 * 2**30))
+
+
+def is_lack_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or one that led to it, says that there is not enough memory."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _left_by_process(root: Path) -> Iterator[int]:
+    """Yield what the limits of this process leave."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        import resource
+    except ImportError:  # not a POSIX system
+        return
+    used = _numbers(root / "proc/self/status")
+    for limit, use in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        most = resource.getrlimit(getattr(resource, limit))[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - used.get(use, 0) * 1024
+
+
+def _left_by_groups(root: Path) -> Iterator[int]:
+    """Yield what the limits of the control group of this process leave, and those of the groups around it."""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        mounts: tuple[str, ...]
+        if number == "0":  # version 2
+            mounts, names, cached = ("", "unified"), ("memory.max", "memory.current"), ("inactive_file", "active_file")
+        elif "memory" in controllers.split(","):
+            mounts, names = ("memory",), ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            cached = ("total_inactive_file", "total_active_file")
+        else:
+            continue
+        parts = [part for part in path.split("/") if part]
+        if ".." in parts:  # the group is outside of what this process can see
+            parts = []
+        for mount in mounts:
+            for depth in range(len(parts), -1, -1):
+                folder = (root / "sys/fs/cgroup" / mount).joinpath(*parts[:depth])
+                most, used = (_text(folder / name).strip() for name in names)
+                if most.isdecimal() and used.isdecimal():  # "max" is no limit
+                    statistics = _numbers(folder / "memory.stat")  # files in the cache make room when it is needed
+                    yield int(most) - int(used) + sum(statistics.get(name, 0) for name in cached)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    free = (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    return next(free, 8 * 2**30)
+        return ""
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the numbers in a file of lines like ``MemAvailable:  123 kB`` by their names."""
+    lines = (line.split() for line in _text(path).splitlines())
+    return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1 and words[1].isdecimal()}
 
 
 def check_fields_fit(n_fields: int, n_features: int, n_more: int = 0) -> None:

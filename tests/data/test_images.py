@@ -94,8 +94,9 @@ def test_bad_images_are_named(tmp_path: Path) -> None:
     save(tmp_path / "a.png", [[1]])
     for content, message in (
         (b"no image", r"bad\.png cannot be read as an image.*remove it"),
-        (png(50_000, 50_000), r"bad\.png cannot be read.*decompression bomb"),
-        (png(12_000, 9_000), r"bad\.png cannot be read.*decompression bomb"),
+        (png(50_000, 50_000), r"bad\.png has too many pixels.*: scale it down"),
+        (png(12_000, 9_000), r"bad\.png has 12000 x 9000 pixels, and at most 64 million are read: scale it down"),
+        (png(9_000, 9_000), r"bad\.png has 9000 x 9000 pixels, and at most 64 million are read: scale it down"),
         (png(100, 100, b"short"), r"bad\.png cannot be read"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", r"bad\.png cannot be read"),
     ):
@@ -127,3 +128,33 @@ def test_large_images_come_in_small_blocks(tmp_path: Path, monkeypatch: pytest.M
         save(tmp_path / f"{i}.png", np.full((10, 10), i))
     monkeypatch.setattr("tnesi.data.source._BLOCK_BYTES", 200)
     assert [len(block) for block in open_data(tmp_path).rows.blocks()] == [2, 2, 1]
+
+
+def test_large_images_are_never_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: Any) -> None:
+        raise AssertionError("it was decoded")
+
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", load)
+    for suffix in ("png", "bmp", "gif", "tif", "jpg", "webp"):
+        path = tmp_path / f"large.{suffix}"
+        Image.new("L", (9_000, 1_000)).save(path)
+        with monkeypatch.context() as patch:
+            patch.setattr("tnesi.data.images.MOST_PIXELS", 10**6)
+            with pytest.raises(DataError, match="has 9000 x 1000 pixels, and at most 1 million are read"):
+                open_data(path)
+        with monkeypatch.context() as patch:
+            patch.setattr("tnesi.data.images.free_memory", lambda: 10**6)
+            with pytest.raises(DataError, match=r"take 0\.1 GB of memory to decode, 0\.0 GB"):
+                open_data(path)
+
+
+def test_lack_of_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "a.png", [[1, 2]])
+    data = open_data(tmp_path / "a.png")
+
+    def load(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", load)
+    with pytest.raises(DataError, match=r"not enough memory to read .*a\.png"):
+        _ = data.X

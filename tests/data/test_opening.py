@@ -30,7 +30,7 @@ def read_all(where: Any) -> Data:
     return data
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.data())
 def test_every_kind_gives_the_same_rows(kind: Any, data: st.DataObject) -> None:
     values = st.integers(0, 255) if kind.is_bytes else st.integers(0, 1000) | st.floats(0, 1e6, width=32)
@@ -60,6 +60,7 @@ def test_names_do_not_matter(kind: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(dense(open_data(kind.write(tmp_path / "wrong.png", X, Y)).X), X)
 
 
+@pytest.mark.slow
 def test_truncated_files_are_refused(kind: Any, written: Path) -> None:
     original = read_all(written)
     for file in kind.files(written):
@@ -78,7 +79,6 @@ def test_truncated_files_are_refused(kind: Any, written: Path) -> None:
         file.write_bytes(whole)
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_changed_bytes_never_crash(kind: Any, written: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(kind.files(written)))

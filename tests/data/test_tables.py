@@ -127,6 +127,7 @@ def test_smallest_exact_type(tmp_path: Path) -> None:
         assert open_text(tmp_path, text).X.dtype == dtype
 
 
+@pytest.mark.slow
 def test_tables_of_many_batches(tmp_path: Path, rng: np.random.Generator) -> None:
     frame = pd.DataFrame(rng.integers(0, 10**6, (60_000, 30)), columns=[f"c{i}" for i in range(30)])
     frame["label"] = np.arange(60_000) % 7

@@ -17,15 +17,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tnesi._memory import free_memory, is_lack_of_memory
 from tnesi.data.label_values import parse_labels
 from tnesi.data.optional import needed
-from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, rows_at_a_time
+from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, no_memory, rows_at_a_time
 
 Array = npt.NDArray[Any]
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
+MOST_PIXELS = 64_000_000
+"""Pixels of an image, each of which is a feature of a row."""
+_PER_PIXEL = 16
+"""Bytes that decoding takes at most: an image with transparency, the same above white, and copies of it."""
+_ALWAYS_FITS = 2**26
+"""Bytes up to which nobody asks how much memory is free, which takes longer than to decode a small image."""
+_SMALLER = "scale it down (28 x 28 pixels are enough for a digit), or remove it"
 _NO_IMAGES = ("Thumbs.db", "desktop.ini")
 _PARTS = ({"train", "test"}, {"training", "testing"})
+
+
+class _TooLargeError(DataError):
+    """An image with too many pixels."""
 
 
 class ImageSource(Source):
@@ -127,14 +139,33 @@ def _open_each(paths: list[Path], use: Any) -> list[Any]:
     pillow = needed("PIL.Image", "reading images")
     used = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's about odd but readable files
-        warnings.simplefilter("error", pillow.DecompressionBombWarning)
+        warnings.simplefilter("ignore")  # Pillow's about odd but readable files, and large ones
         for path in paths:
             try:
-                with pillow.open(path, formats=_FORMATS) as image:
+                with pillow.open(path, formats=_FORMATS) as image:  # which reads no more than its header
+                    _check_size(path, image)
                     used.append(use(image))
+            except _TooLargeError:
+                raise
+            except pillow.DecompressionBombError as error:
+                raise _TooLargeError(f"{path} has too many pixels ({error}): {_SMALLER}") from error
             except Exception as error:  # Pillow raises almost anything
+                if is_lack_of_memory(error):
+                    raise no_memory(path) from error
                 raise DataError(
                     f"{path} cannot be read as an image ({error}): remove it, or save it again as PNG"
                 ) from error
     return used
+
+
+def _check_size(path: Path, image: Any) -> None:
+    """Refuse an image that is too large, before it is decoded."""
+    pixels = image.width * image.height
+    size = f"{path} has {image.width} x {image.height} pixels"
+    if pixels > MOST_PIXELS:
+        raise _TooLargeError(f"{size}, and at most {MOST_PIXELS / 1e6:.0f} million are read: {_SMALLER}")
+    need = pixels * _PER_PIXEL
+    if need > _ALWAYS_FITS and need > (room := free_memory()):
+        raise _TooLargeError(
+            f"{size}, which take {need / 1e9:.1f} GB of memory to decode, {room / 1e9:.1f} GB are free: {_SMALLER}"
+        )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi._memory import free_memory
+from tnesi._memory import free_memory, is_lack_of_memory
 from tnesi.layers.input import Matrix, arrays_of
 
 Array = npt.NDArray[Any]
@@ -36,6 +36,8 @@ class DataError(ValueError):
 def damaged(where: str | Path) -> Iterator[None]:
     """Turn whatever a decoder raises into a `DataError`; files that are missing or not ours to read stay what they are.
 
+    Lack of memory is reported as such.
+
     Decoders raise almost anything on damaged files (Pillow even a SyntaxError), hence the catch-all; the cause is kept.
     """
     try:
@@ -43,10 +45,21 @@ def damaged(where: str | Path) -> Iterator[None]:
     except (DataError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
+        if is_lack_of_memory(error):
+            raise no_memory(where) from error
         raise DataError(
             f"{where} is damaged, incomplete or not what it seems ({error or type(error).__name__}): "
             "fetch it or save it again"
         ) from error
+
+
+def no_memory(where: str | Path) -> DataError:
+    """Return the error for data that cannot be read for lack of memory."""
+    return DataError(
+        f"there is not enough memory to read {where} ({free_memory() / 1e9:.1f} GB are free): learn from it block by "
+        "block (open_data(...).rows), use a file with fewer rows or columns or one that can be mapped (.npy), or raise "
+        "the memory limit of the process"
+    )
 
 
 class Source(ABC):
