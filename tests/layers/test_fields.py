@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tnesi import PoissonMixture
 from tnesi.layers.fields import Shrinkage, draw_distinct, start_from_rows, start_hebbian
 from tnesi.layers.input import Rows, normalise, row_hashes
 from tnesi.search.exact import ExactSearch, full_step
@@ -82,3 +85,17 @@ def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> N
 
 def test_no_shrinkage_is_none(rows: Rows) -> None:
     assert Shrinkage.towards(rows.moments(None)[0] - 1, 0) is None
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(st.integers(0, 2**32), st.floats(1, 44), st.sampled_from([0.0, 1e-30, 1e-12, 1.0]))
+def test_fields_sum_to_the_norm_whatever_the_weights(seed: int, decades: float, shrinkage: float) -> None:
+    """Weights may differ by many orders of magnitude: tiny masses are rounded, row sums are not."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(3, (120, 6)) + 1
+    weight = 10.0 ** rng.uniform(-decades, 0, 120)
+    weight[0] = 1
+    mixture = PoissonMixture(60, truncation=3, norm=30, shrinkage=shrinkage, max_iter=3, tol=0, random_state=0)
+    weights = mixture.fit(X, sample_weight=weight).weights_
+    np.testing.assert_allclose(weights.sum(axis=1), 30, rtol=1e-4)
+    assert weights.min() >= 1

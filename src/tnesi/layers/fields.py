@@ -16,6 +16,8 @@ from tnesi.layers.input import Rows
 Array = npt.NDArray[Any]
 
 _MINI_BATCH = 64
+_FAINT = 1e-7
+"""Fields with a smaller share of the mass than this are rounded too coarsely to sum to A by themselves."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,22 @@ class Fields:
         )
 
     def _set_sums(self, before: Fields, mass: Array, norm: float, shrinkage: Shrinkage | None) -> None:
-        self.w_sum[:] = norm if shrinkage is not None else np.where(mass > 0, np.float32(norm), before.w_sum)
+        seen = mass + shrinkage.rows if shrinkage is not None else mass
+        self.w_sum[:] = np.where(seen > 0, np.float32(norm), before.w_sum)
+        faint = np.flatnonzero((seen > 0) & (seen < _FAINT * mass.sum()))
+        if faint.size:
+            self._renormalise(faint, before, norm)
+
+    def _renormalise(self, faint: Array, before: Fields, norm: float) -> None:
+        """Let some fields sum to A exactly; a field of which rounding has left nothing keeps its weights."""
+        above = self.w[faint].astype(np.float64) - 1
+        total = above.sum(axis=1)
+        lost, kept = faint[total <= 0], faint[total > 0]
+        self.w[lost], self.w_sum[lost] = before.w[lost], before.w_sum[lost]
+        above = above[total > 0] * ((norm - above.shape[1]) / total[total > 0])[:, None]
+        self.w[kept] = 1 + above
+        self.log_w[faint, : above.shape[1]] = np.log(self.w[faint])
+        self.log_w_sum[faint] = self.log_w[faint].sum(axis=1, dtype=np.float64)
 
     def hebbian_step(
         self, rows: Rows, weight: Array | None, activities: Activities, rate: float, n_threads: int
