@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from tnesi.studio.api import ENDPOINTS
 
+pytestmark = pytest.mark.hypothesis  # its plugin does not see a test within a test
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 REQUESTS = [(one.method, one.address) for one in ENDPOINTS if one.address != "/api/events"]  # it does not end
 
@@ -39,11 +40,8 @@ def test_no_request_is_an_error_of_the_server(
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(
-        max_examples=1 if "/export/" in address else 10,
-        deadline=None,
+        max_examples=settings.default.max_examples // (60 if "/export/" in address else 6),
         phases=[Phase.generate],
-        derandomize=True,
-        database=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(case=strategy)

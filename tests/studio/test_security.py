@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
-import time
+import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 
-from tnesi.studio import server
+from tnesi.studio import events, server
 from tnesi.studio.requests import MOST_BYTES
 from tnesi.studio.security import POLICY, Door
 
@@ -230,35 +231,161 @@ def test_too_large_a_body_after_the_answer_has_begun(page: Any, capfd: pytest.Ca
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_who_sends_nothing_keeps_nobody_out(
-    sessions: Any, serving: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "_PATIENCE", 0.3)
+FOREVER = 10.0**6
+"""Seconds: what takes that long does not happen in a test."""
+
+
+@pytest.fixture
+def crowded(sessions: Any, serving: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A page that allows 20 connections and never closes one for being silent."""
+    monkeypatch.setattr(server, "_PATIENCE", FOREVER)
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 20)
-    with serving(sessions()) as page, ExitStack() as opened:
-        port = page.door.port
-        begun = [opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(20)]
-        for one in begun:
-            one.sendall(b"GET / HTTP/1.1\r\n")
-        more = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-        assert _closed(more)  # at once, there are too many
-        assert all(_closed(one) for one in begun)  # after a while, as they send no more
-        assert page.get("/api/state")["phase"] == "ready"
-        used = HTTPConnection("127.0.0.1", port, timeout=10)
-        for _ in range(15):  # over the same connection, for five times as long as others are waited for
-            used.request("GET", "/api/state", headers=bearer(page))
-            assert used.getresponse().read()
-            used.auto_open = False
-            time.sleep(0.1)
-        used.close()
-        stream = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-        head = f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {page.door.token}\r\n\r\n"
-        stream.sendall(head.encode())
+    monkeypatch.setattr(events, "_MOST_STREAMS", 10)
+    with serving(sessions()) as page:
+        yield page
+
+
+def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    port = crowded.door.port
+    with ExitStack() as opened:
+        used = HTTPConnection("127.0.0.1", port, timeout=30)
+        used.auto_open = False
+        used.connect()
+        opened.callback(used.close)
+        stream = opened.enter_context(_stream(crowded, "mine"))
         _read_until(stream, b"event: state")
-        time.sleep(1)  # who listens is not idle
-        page.answer(3, "x")
-        _read_until(stream, b"event: state")
+        attack = []
+        for _ in range(3):
+            used.request("GET", "/api/state", headers=bearer(crowded))
+            assert used.getresponse().read()  # an open connection stays usable
+            for _ in range(30):
+                attack.append(opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)))
+                with suppress(OSError):  # it may have been closed already
+                    attack[-1].sendall(b"GET / HTTP/1.1\r\n")
+            assert crowded.get("/api/state")["phase"] == "ready"  # so is a new one
+            assert crowded.send("GET", f"/?token={crowded.door.token}").status == 200
+        assert all(_closed(one) for one in attack[:60])  # the oldest went first
+        crowded.answer(3, "x")
+        _read_until(stream, b'"last": 1')
     assert capfd.readouterr().err == ""
+
+
+def test_refused_requests_keep_nobody_out(crowded: Any) -> None:
+    request = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{crowded.door.port}\r\n\r\n".encode()
+    with ExitStack() as opened:
+        for _ in range(60):
+            one = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30))
+            one.sendall(request)
+            _read_until(one, b"401")
+        assert crowded.get("/api/state")["phase"] == "ready"
+
+
+def test_event_streams_keep_nobody_out(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with ExitStack() as opened:
+        mine = opened.enter_context(_stream(crowded, "mine"))
+        _read_until(mine, b"event: state")
+        hoard = []
+        for _ in range(60):
+            hoard.append(opened.enter_context(_stream(crowded, "hoard")))
+            _read_until(hoard[-1], b"event: state")
+        assert crowded.get("/api/state")["phase"] == "ready"
+        for one in hoard[:40]:
+            while not _closed(one):  # the oldest of the same client have ended
+                pass
+        other = opened.enter_context(_stream(crowded, "other"))
+        _read_until(other, b"event: state")
+        crowded.answer(3, "x")
+        for one in (mine, other, hoard[-1]):
+            _read_until(one, b'"last": 1')
+    assert capfd.readouterr().err == ""
+
+
+def test_more_clients_than_event_streams(crowded: Any) -> None:
+    with ExitStack() as opened:
+        for number in range(10):
+            _read_until(opened.enter_context(_stream(crowded, f"c{number}")), b"event: state")
+        answer = crowded.send("GET", "/api/events?client=more", headers=bearer(crowded))
+        assert (answer.status, int(answer.headers["retry-after"]) > 0) == (429, True)
+        assert "close" in answer.json["error"]
+        assert crowded.get("/api/state")["phase"] == "ready"
+
+
+def test_busy_connections_are_not_closed_for_new_ones(crowded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_MOST_STREAMS", 20)
+    with ExitStack() as opened:
+        streams = [opened.enter_context(_stream(crowded, f"c{number}")) for number in range(20)]
+        for one in streams:
+            _read_until(one, b"event: state")
+        assert _closed(opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30)))
+        crowded.session.store.label(3, "x").result()
+        crowded.session.heard()
+        for one in streams:
+            _read_until(one, b'"last": 1')
+
+
+def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look, those over which no request has come since the last one."""
+    made: list[Any] = []
+    before = server._Connection.connection_made
+
+    def connection_made(self: Any, transport: Any) -> None:
+        before(self, transport)
+        made.append(self)
+
+    def look() -> None:
+        for one in made:
+            looked = threading.Event()
+            one.loop.call_soon_threadsafe(lambda one=one, looked=looked: (one._look(), looked.set()))
+            assert looked.wait(30)
+
+    monkeypatch.setattr(server._Connection, "connection_made", connection_made)
+    with ExitStack() as opened:
+        stream = opened.enter_context(_stream(crowded, "mine"))
+        _read_until(stream, b"event: state")
+        used = HTTPConnection("127.0.0.1", crowded.door.port, timeout=30)
+        opened.callback(used.close)
+        used.connect()
+        used.auto_open = False
+        for _ in range(3):
+            used.request("GET", "/api/state", headers=bearer(crowded))
+            assert used.getresponse().read()
+            look()
+        silent = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30))
+        silent.sendall(b"GET / HTTP/1.1\r\n")
+        crowded.get("/api/state")  # the other one was accepted before
+        look()
+        assert _closed(silent)
+        crowded.answer(3, "x")
+        _read_until(stream, b'"last": 1')  # a stream is not idle
+
+
+@pytest.mark.parametrize("path", ["/api/answers", "/page/style.css", "/"])
+def test_ambiguous_lengths_are_refused(page: Any, path: str) -> None:
+    """A proxy in front may take the other length, and the rest for another request."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
+    smuggled = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}\r\n"
+    for lengths in (
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: 5",
+    ):
+        with socket.create_connection(("127.0.0.1", page.door.port), timeout=30) as raw:
+            start = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}{lengths}\r\n\r\n"
+            raw.sendall((start + "0\r\n\r\n" + smuggled).encode())
+            found = b""
+            with suppress(ConnectionResetError):
+                while more := raw.recv(2**16):
+                    found += more
+        assert found.startswith(b"HTTP/1.1 400")
+        assert found.count(b"HTTP/1.1") == 1  # the connection ends there
+    assert page.get("/api/state")["answers"]["last"] == 0
+
+
+def _stream(page: Any, client: str) -> socket.socket:
+    """Open a stream of events."""
+    connection = socket.create_connection(("127.0.0.1", page.door.port), timeout=30)
+    head = f"Host: 127.0.0.1:{page.door.port}\r\nAuthorization: Bearer {page.door.token}\r\n"
+    connection.sendall(f"GET /api/events?client={client} HTTP/1.1\r\n{head}\r\n".encode())
+    return connection
 
 
 def _read_until(connection: socket.socket, wanted: bytes) -> None:

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from tnesi.studio.requests import RequestError
+from tnesi.studio.security import AUTHORIZED
 from tnesi.studio.session import Session
 
 _MOST_STREAMS = 100
+"""At a time; other requests need connections too."""
+_RETRY_AFTER = 10
+"""Seconds."""
 _HEARTBEAT = 10.0
 _CALM = 0.1
 """Seconds between two states, at least (longer where many listen): what comes in between is in the later one."""
+
+
+@dataclass(eq=False)
+class _Stream:
+    """An open stream; `over` ends it."""
+
+    client: str
+    request: Request
+    over: bool = False
 
 
 class Bell:
@@ -23,7 +38,7 @@ class Bell:
     def __init__(self, session: Session) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self.n_streams = 0
+        self._streams: list[_Stream] = []
         session.listen(self.ring)
 
     def ring(self) -> None:
@@ -34,6 +49,34 @@ class Bell:
     def _ring(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+    @property
+    def n_streams(self) -> int:
+        return len(self._streams)
+
+    def add(self, stream: _Stream) -> bool:
+        """Register a stream; return whether there is room.
+
+        At the limit it replaces the oldest stream of the client that has most of them. If no client has more than one,
+        there is no room.
+        """
+        if len(self._streams) >= _MOST_STREAMS:
+            client, n = Counter(one.client for one in self._streams).most_common(1)[0]
+            if n == 1:
+                return False
+            oldest = next(one for one in self._streams if one.client == client)
+            oldest.over = True
+            setattr(oldest.request.state, AUTHORIZED, False)  # if it does not take in its end, it may be cut off
+            self._streams.remove(oldest)
+            self._ring()
+        self._streams.append(stream)
+        return True
+
+    def remove(self, stream: _Stream) -> bool:
+        """Forget a stream; return whether it was the last one of its client."""
+        if stream in self._streams:
+            self._streams.remove(stream)
+        return all(one.client != stream.client for one in self._streams)
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change; return whether there was one in so many seconds."""
@@ -46,27 +89,39 @@ class Bell:
 
 def event_stream(session: Session, client: str, request: Request) -> Response:
     """Return the stream of states for a client."""
-    bell: Bell = request.app.state.bell
-    if bell.n_streams >= _MOST_STREAMS:
-        raise RequestError(429, "too many pages are open: close some")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=headers)
-    return StreamingResponse(_events(session, client, bell), media_type="text/event-stream", headers=headers)
+    bell: Bell = request.app.state.bell
+    stream = _Stream(client, request)
+    if not bell.add(stream):
+        wait = {"retry-after": str(_RETRY_AFTER)}
+        return JSONResponse({"error": "Too many pages are open: close some of them"}, 429, wait)
+    return _EventResponse(session, bell, stream, headers)
 
 
-async def _events(session: Session, client: str, bell: Bell) -> AsyncIterator[str]:
-    bell.n_streams += 1
-    try:
-        sent = 0
-        while not session.ending:
-            version = session.version
-            if version != sent:
-                sent, text = session.state_text(client)
-                yield f"event: state\nid: {sent}\ndata: {text}\n\n"
-                await asyncio.sleep(_CALM * max(1.0, bell.n_streams / 5))
-            elif not await bell.wait(_HEARTBEAT):
-                yield ": still here\n\n"
-    finally:
-        bell.n_streams -= 1
-        session.questions.give_back(client)
+class _EventResponse(StreamingResponse):
+    """Sends the events of a registered stream, and removes it whichever way it ends."""
+
+    def __init__(self, session: Session, bell: Bell, stream: _Stream, headers: dict[str, str]) -> None:
+        self._session, self._bell, self._stream = session, bell, stream
+        super().__init__(_events(session, bell, stream), media_type="text/event-stream", headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self._bell.remove(self._stream):
+                self._session.questions.give_back(self._stream.client)
+
+
+async def _events(session: Session, bell: Bell, stream: _Stream) -> AsyncIterator[str]:
+    sent = 0
+    while not (session.ending or stream.over):
+        version = session.version
+        if version != sent:
+            sent, text = session.state_text(stream.client)
+            yield f"event: state\nid: {sent}\ndata: {text}\n\n"
+            await asyncio.sleep(_CALM * max(1.0, bell.n_streams / 5))
+        elif not await bell.wait(_HEARTBEAT):
+            yield ": still here\n\n"

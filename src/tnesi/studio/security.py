@@ -29,6 +29,8 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+AUTHORIZED = "authorized"
+"""Key in the state of a request: whether it had the token. The server closes connections without it first."""
 _LONGEST_QUERY = 8192
 _READS = ("GET", "HEAD")
 _TOO_LARGE = f"the request has more than {MOST_BYTES} bytes"
@@ -125,6 +127,7 @@ class Guard:
         if refusal is not None:
             await _refuse(with_headers, *refusal)
             return
+        scope.setdefault("state", {})[AUTHORIZED] = self._has_token(scope)
         await self.app(scope, _limited(receive, lambda: started), with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
@@ -133,6 +136,8 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
         one = {name: values[0] for name, values in headers.items()}
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            return 400, "the request has both Content-Length and Transfer-Encoding: send only one of them"
         if len(headers.get(b"host", ())) != 1 or not self._door.is_host(one[b"host"]):
             return 403, "this is not the name under which the studio was opened: use the address from the terminal"
         origin = one.get(b"origin")
@@ -154,6 +159,12 @@ class Guard:
         elif by_header:
             return None if origin is not None else (403, "the request does not say from which page it comes")
         return 401, "the studio does not know you: open the address that was printed in the terminal"
+
+    def _has_token(self, scope: Scope) -> bool:
+        """Whether a request has the token anywhere: in its address, in a header or in a cookie."""
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        by_header = self._door.knows(_bearer(headers.get(b"authorization", "")))
+        return by_header or self.lets_in(scope["query_string"], headers.get(b"cookie", ""))
 
     def lets_in(self, query: bytes, cookie: str) -> bool:
         """Whether the page itself may be shown."""
@@ -191,5 +202,7 @@ def _bearer(header: str) -> str | None:
 async def _refuse(send: Send, status: int, text: str) -> None:
     body = json.dumps({"error": text}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 400:  # where this request ends is ambiguous, so nothing after it can be trusted
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -13,7 +13,9 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.resources import files
+from itertools import count
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -25,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tnesi.studio.api import ENDPOINTS, respond
 from tnesi.studio.events import Bell
-from tnesi.studio.security import Door, Guard
+from tnesi.studio.security import AUTHORIZED, Door, Guard
 from tnesi.studio.session import Session
 
 _TYPES = {
@@ -36,7 +38,7 @@ _TYPES = {
     "png": "image/png",
 }
 _MOST_CONNECTIONS = 200
-"""At a time; some systems let a program have 256 open files."""
+"""At a time; some systems allow 256 open files per process. Event streams take at most half of them."""
 _PATIENCE = 10.0
 """Seconds after which it is seen whether a request has come over a connection; where none has, it is closed."""
 _STRANGER = """<!DOCTYPE html>
@@ -100,22 +102,42 @@ def _error(request: Request, error: Exception) -> Response:
 
 
 class _Connection(H11Protocol):
-    """Lets nobody keep others out: connections are limited in number, and closed where no request comes over them."""
+    """Limits the number of connections, and closes those over which no request comes.
+
+    At the limit a new connection replaces the oldest one that has not sent a request with the token, or else the oldest
+    idle one. It is closed itself only if all others are serving requests with the token.
+    """
 
     _last: RequestResponseCycle | None = None
+    _numbers = count()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > _MOST_CONNECTIONS:
-            transport.abort()
-        else:
-            self.loop.call_later(_PATIENCE, self._look)
+        self._number = next(self._numbers)
+        self._make_room()
+        self.loop.call_later(_PATIENCE, self._look)
+
+    def _make_room(self) -> None:
+        connections = cast("set[_Connection]", self.connections)
+        others = [one for one in connections if one is not self and not one.transport.is_closing()]
+        if len(others) < _MOST_CONNECTIONS:
+            return
+        expendable = [one for one in others if not one._authorized] or [one for one in others if one._idle]
+        min(expendable, key=lambda one: one._number, default=self).transport.abort()
+
+    @property
+    def _authorized(self) -> bool:
+        """Whether the newest request had the token."""
+        return self.cycle is not None and bool(self.cycle.scope["state"].get(AUTHORIZED))
+
+    @property
+    def _idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        idle = self.cycle is None or self.cycle.response_complete
-        if idle and self.cycle is self._last:  # no request since the last look
+        if self._idle and self.cycle is self._last:  # no request since the last look
             self.transport.abort()
         else:
             self._last = self.cycle
