@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import io
 import tempfile
 from pathlib import Path
@@ -49,6 +50,24 @@ def test_predictions(labelled: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(table["probability"], learned.probability)
     given = labelled.session.store.view.labels
     assert {row: name for row, name in enumerate(table["given"]) if name is not None} == given
+
+
+def test_formulas_are_escaped_unless_names_have_to_be_exact(page: Any, tmp_path: Path) -> None:
+    names = {3: "=1+2", 4: "@x", 5: "-2.5", 6: "'=1+2", 7: "plain"}
+    for row, name in names.items():
+        page.answer(row, name)
+    page.learned()
+    for file in ("labels.csv", "predictions.csv"):
+        cells = {}
+        for exact in ("", "?exact=0", "?exact=1"):
+            text = page.get(f"/api/export/{file}{exact}").content.decode()
+            found = {int(row["row"]): row["label"] for row in csv.DictReader(text.splitlines())}
+            cells[exact] = {row: found[row] for row in names}
+            (tmp_path / file).write_text(text)
+            assert read_labels(tmp_path / file, 1397)[list(names)].tolist() == list(names.values())
+        assert cells["?exact=1"] == names
+        assert cells[""] == cells["?exact=0"] == names | {3: "'=1+2", 4: "'@x", 6: "''=1+2"}
+    page.get("/api/export/labels.csv?exact=2", 422)
 
 
 def test_the_model_predicts_what_the_page_shows(labelled: Any, tmp_path: Path) -> None:

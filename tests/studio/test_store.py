@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -291,6 +292,30 @@ def test_answers_that_cannot_be(stores: Stores, tmp_path: Path, damage: str) -> 
     connection.close()
     with pytest.raises(StoreError, match="damaged"):
         stores()
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "\x1b[31mred", "a\nb", "\u202eback", "NA", "-1", "3.0", "x" * 101, " padded ", "e\u0301"]
+)
+@pytest.mark.parametrize(("answer", "row"), [(1, 1), (3, 2)])
+def test_names_in_a_file_are_checked_as_those_that_are_typed(
+    stores: Stores, tmp_path: Path, name: str, answer: int, row: int
+) -> None:
+    store = stores()
+    store.label(1, "cat").result()
+    store.label(2, "dog").result()
+    store.rename("dog", "wolf").result()
+    store.close()
+    for bad in (True, False):  # the message says how to repair it
+        with closing(sqlite3.connect(tmp_path / "p.sqlite")) as raw, raw:
+            raw.execute("UPDATE answers SET label = ? WHERE id = ?", (name if bad else "repaired", answer))
+        if bad:
+            before = (tmp_path / "p.sqlite").read_bytes()
+            with pytest.raises(StoreError, match=r"not allowed .* --project") as caught:
+                stores()
+            assert str(caught.value).isprintable()
+            assert (tmp_path / "p.sqlite").read_bytes() == before
+    assert stores().view.labels == {1: "cat", 2: "wolf"} | {row: "repaired"}
 
 
 def test_a_file_that_must_not_be_written(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from tnesi.cli.console import (
     Threads,
     errors_for_people,
     percent,
+    printable,
 )
 from tnesi.cli.options import AnyData, check_output
 
@@ -43,6 +44,14 @@ def predict(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A CSV file; - is standard output.")],
     part: Part = None,
     label_column: LabelColumn = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="Put an apostrophe before names that a spreadsheet would run as formulas (=, +, -, @). "
+            "--labels restores such names.",
+        ),
+    ] = False,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -51,7 +60,8 @@ def predict(
 
     The margin is the lead of the most probable class over the second; of a folder of images the files are named
     too. Data are read and predicted a block at a time, so
-    they may be larger than memory.
+    they may be larger than memory. Names are written as they are, except to a terminal: there, control characters
+    are replaced.
 
     [bold]Example[/bold]
 
@@ -69,7 +79,7 @@ def predict(
         progress.begin(len(rows))
         opened = time.perf_counter()
         with _writing(output) as file:
-            counts = _write(file, classifier, rows, progress)
+            counts = _write(file, classifier, rows, progress, escape_formulas=escape_formulas)
     seconds, streaming = time.perf_counter() - began, time.perf_counter() - opened
     if str(output) != "-":
         total = max(sum(counts.values()), 1)
@@ -82,14 +92,24 @@ def predict(
     out.finish(output=output, rows=sum(counts.values()), counts=counts, seconds=seconds, seconds_predicting=streaming)
 
 
-def _write(file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress) -> dict[str, int]:
+def _write(
+    file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress, *, escape_formulas: bool
+) -> dict[str, int]:
     import numpy as np
 
+    from tnesi.data.formulas import escape_formula
     from tnesi.prediction import csv_head, csv_lines, file_names, predict_blocks, quoted
 
-    names = [quoted(str(k)) for k in classifier.classes_.tolist()]
+    terminal = file.isatty()
+
+    def cell(text: str) -> str:
+        if escape_formulas:
+            text = escape_formula(text)
+        return quoted(printable(text) if terminal else text)
+
+    names = [cell(str(k)) for k in classifier.classes_.tolist()]
     counts = np.zeros(len(names), int)
-    files = [quoted(name) for name in file_names(rows)]
+    files = [cell(name) for name in file_names(rows)]
     file.write(csv_head(files))
     with ThreadPoolExecutor(1) as writer:  # lines are made and written while the next block is predicted
         written: Future[Any] | None = None

@@ -2,7 +2,7 @@
 
 One label a line, an empty line for a row without one; or two columns, ``row,label``, for some of the rows (counted from
 0), with names above them or not, as ``predictions.csv`` has them. Or an array: ``.npy``, ``.npz``, IDX, a column of
-Parquet.
+Parquet. Labels that were escaped for spreadsheets (``'=x``) are restored; see `tnesi.data.formulas`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tnesi.data.arrays import map_npy
 from tnesi.data.column_names import LABEL_NAMES, find_label_column
 from tnesi.data.csv_files import find_delimiter, is_number
+from tnesi.data.formulas import unescape_formulas
 from tnesi.data.idx import read_idx
 from tnesi.data.label_values import parse_labels, tidy_labels
 from tnesi.data.npz import array_names, read_array
@@ -94,7 +95,8 @@ def _read_text(path: Path, n_rows: int) -> Array:
     wrong = next((row for row in rows if not re.fullmatch("[0-9]{1,15}", row)), None)
     if wrong is not None:
         raise DataError(f"{path}: {wrong[:40]!r} is no number of a row: write 'row,label' on each line")
-    return _place([int(row) for row in rows], parse_labels([row[label_column] for row in table], path), n_rows, path)
+    texts = unescape_formulas([row[label_column].strip() for row in table])
+    return _place([int(row) for row in rows], parse_labels(texts, path), n_rows, path)
 
 
 def _lines(file: IO[str], path: Path) -> Iterator[str]:
@@ -112,7 +114,7 @@ def _one_a_line(texts: list[str], n_rows: int, path: Path) -> Array:
     if len(texts) != n_rows:
         has = f"{len(texts)}" if len(texts) < n_rows else "more"
         raise DataError(f"{path} has {has} labels for {n_rows} rows: write one a line, or 'row,label' for some rows")
-    return parse_labels(texts, path)
+    return parse_labels(unescape_formulas(texts), path)
 
 
 def _read_parquet(path: Path, n_rows: int) -> Array:

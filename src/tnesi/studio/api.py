@@ -314,9 +314,10 @@ async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
 
 def _export(name: str, content: str) -> Endpoint:
     async def answer(session: Session, given: Json, request: Request) -> Response:
-        return await export.download(session, name, content)
+        return await export.download(session, name, content, exact=bool(given.get("exact")))
 
-    return Endpoint("GET", f"/api/export/{name}", f"Download {name}", answer, content=content)
+    query = {"exact": Given(Whole(0, 1), 0)} if name.endswith(".csv") else {}
+    return Endpoint("GET", f"/api/export/{name}", f"Download {name}", answer, query=query, content=content)
 
 
 ENDPOINTS = [

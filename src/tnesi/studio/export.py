@@ -11,6 +11,7 @@ from pathlib import Path
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from tnesi.data.formulas import escape_formula
 from tnesi.data.optional import needed
 from tnesi.model_file import save
 from tnesi.prediction import Predicted, csv_head, csv_lines, quoted
@@ -33,13 +34,18 @@ _PATIENCE = 20.0
 _BLOCK = 100_000
 
 
-async def download(session: Session, name: str, content: str) -> Response:
-    """Return one of `FILES`, made from the newest answers."""
+async def download(session: Session, name: str, content: str, *, exact: bool = False) -> Response:
+    """Return one of `FILES`, made from the newest answers.
+
+    In CSV files, names that a spreadsheet would run as formulas are escaped unless they have to be exact.
+    """
     if name == "labels.csv":
-        return await _file(session, name, content, lambda path: write_labels(session, session.store.view, path))
+        return await _file(
+            session, name, content, lambda path: write_labels(session, session.store.view, path, exact=exact)
+        )
     learned = await _newest(session)
     writers: dict[str, Callable[[Path], None]] = {
-        "predictions.csv": lambda path: write_csv(session, learned, path),
+        "predictions.csv": lambda path: write_csv(session, learned, path, exact=exact),
         "predictions.parquet": lambda path: write_parquet(session, learned, path),
         "model.tnesi": lambda path: write_model(session, learned, path),
         "report.html": lambda path: write_summary(session, learned, path),
@@ -90,24 +96,30 @@ class _FileOnce(FileResponse):
             shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
-def write_labels(session: Session, view: View, path: Path) -> None:
+def write_labels(session: Session, view: View, path: Path, *, exact: bool = False) -> None:
     """Write the labels that people have given: row, label and, of images, the file."""
     files = session.files
+    cell = quoted if exact else _escaped
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write("row,label,file\n" if files else "row,label\n")
         for row, label in sorted(view.labels.items()):
-            file.write(f"{row},{quoted(label)}" + (f",{quoted(files[row])}\n" if files else "\n"))
+            file.write(f"{row},{cell(label)}" + (f",{cell(files[row])}\n" if files else "\n"))
 
 
-def write_csv(session: Session, learned: Learned, path: Path) -> None:
+def write_csv(session: Session, learned: Learned, path: Path, *, exact: bool = False) -> None:
     """Write the classes of all rows, as ``tnesi predict`` does."""
-    files, names = [quoted(name) for name in session.files], [quoted(name) for name in learned.names]
+    cell = quoted if exact else _escaped
+    files, names = [cell(name) for name in session.files], [cell(name) for name in learned.names]
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(csv_head(files))
         for start in range(0, learned.best.size, _BLOCK):
             part = slice(start, start + _BLOCK)
             block = Predicted(start, learned.best[part], learned.probability[part], learned.margin[part])
             file.write(csv_lines(block, names, files))
+
+
+def _escaped(text: str) -> str:
+    return quoted(escape_formula(text))
 
 
 def write_parquet(session: Session, learned: Learned, path: Path) -> None:

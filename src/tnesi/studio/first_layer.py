@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from tnesi._progress import iteration_of
 from tnesi.classifier import SimpletronClassifier
@@ -181,7 +180,7 @@ def preview(data: Data, settings: Settings) -> FirstLayer | None:
 
 def _fit(classifier: SimpletronClassifier, X: Any) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # the command has mentioned blank rows
         classifier.fit(X, np.full(X.shape[0], -1))
 
 

@@ -52,7 +52,11 @@ class Store:
         self._connection = open_project(path, fingerprint, name, n_rows)
         self._file = path.stat()
         self._lock = threading.Lock()
-        self._answers = self._read()
+        try:
+            self._answers = self._read()
+        except BaseException:
+            self._connection.close()
+            raise
         self.view: View = self._answers.view()
         self._stale = False  # whether they may have to be read again, after an error
         self.project = self._meta("project")
@@ -300,8 +304,25 @@ class Store:
                 entry = Entry(*values)
                 if not (0 < entry.id < _MOST_ANSWERS and (entry.row is None or 0 <= entry.row < self._n_rows)):
                     raise ValueError(f"answer {entry.id} cannot be")
+                self._check_names(entry)
                 answers.add(entry)
         return answers
+
+    def _check_names(self, entry: Entry) -> None:
+        """Check the names of an entry by the rule for names that are typed: another program may have written them."""
+        for name in (entry.label, entry.old):
+            if name is None:
+                continue
+            try:
+                reason = "" if class_name(name) == name else "it has spaces around it or is not in Unicode form NFC"
+            except RefusedError as error:
+                reason = str(error).partition(":")[0]
+            if reason:
+                raise StoreError(
+                    f"{self.path}: answer {entry.id} has {name[:100]!r} as the name of a class, which is not allowed "
+                    f"({reason}). Nothing was changed. Replace the name with a SQLite editor, wherever it is in the "
+                    "columns label and old of the table answers, or give another file with --project"
+                )
 
     def _meta(self, name: str) -> str:
         found = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()

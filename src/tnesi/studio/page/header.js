@@ -1,5 +1,5 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
-import { download } from "./api.js";
+import { download, path } from "./api.js";
 import { isDark } from "./colours.js";
 import { capital, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
@@ -67,6 +67,8 @@ function startExport() {
     });
     menu.append(link);
   }
+  const exact = el("input", { type: "checkbox", id: "export-exact" });
+  menu.append(el("label", { class: "menu-option" }, exact, el("span", { class: "menu-text" }, "Exact names in CSV files: not for spreadsheets, which run those that begin with = + - @")));
   button.addEventListener("click", () => show(menu.hidden));
   menu.addEventListener("keydown", (event) => {
     const links = [...menu.querySelectorAll("a")];
@@ -92,7 +94,8 @@ async function save(file) {
   const stem = (now.state?.data.name ?? "studio").replace(/\.[^.]*$/, "").replaceAll(/[^\w-]+/g, "-");
   notice(`Preparing ${file}`, true);
   try {
-    await download(`/api/export/${file}`, `${stem}-${file}`);
+    const exact = file.endsWith(".csv") && by("export-exact").checked ? 1 : undefined;
+    await download(path(`/api/export/${file}`, { exact }), `${stem}-${file}`);
     notice(`Exported ${file}`);
   } catch (error) {
     warn(error.message);
