@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -182,8 +182,8 @@ def _report_lost_scheduler(client: Client) -> Iterator[None]:
     address = client.scheduler.address  # a client that has lost its scheduler does not know
     try:
         yield
-    except (OSError, CancelledError, RuntimeError, TimeoutError) as error:
-        if _answers(address, client.security):
+    except Exception as error:  # of many kinds, depending on what the client was doing
+        if isinstance(error, (TypeError, ValueError)) or _answers(address, client.security):
             raise
         raise ClusterError(
             f"the Dask scheduler at {address} no longer answers: start it and its workers again, and repeat the fit; "
