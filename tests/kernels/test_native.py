@@ -20,7 +20,7 @@ from tnesi.kernels import reference
 if not kernels.NATIVE:
     if not kernels.FORCED:
         pytest.fail("the native kernels are not installed: is there a C++ compiler?", pytrace=False)
-    pytest.skip("TNESI_KERNELS=reference: nothing to compare", allow_module_level=True)
+    pytest.skip("the NumPy kernels are in use", allow_module_level=True)
 
 from tnesi.kernels import _native  # type: ignore[attr-defined]
 
@@ -30,9 +30,10 @@ UNITS = (2.0**-30, 2.0**-34)
 
 @pytest.fixture(params=_native.instruction_sets(), autouse=True)
 def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = _native.instruction_set()
     _native.use_instruction_set(request.param)
     yield request.param
-    _native.use_instruction_set(_native.instruction_sets()[-1])
+    _native.use_instruction_set(before)
 
 
 def sparse_parts(x: Any) -> tuple[Any, Any, Any]:

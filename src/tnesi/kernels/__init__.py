@@ -1,8 +1,9 @@
 """The few hot loops, each twice: native (C++) and :mod:`tnesi.kernels.reference` (NumPy, the oracle of the tests).
 
 All kernels are pure functions over arrays that the caller owns; ``native/kernels.h`` and the reference say what
-each array means. The native ones are used where they are installed. The environment variable ``TNESI_KERNELS``
-(``native`` or ``reference``) chooses one of the two.
+each array means. The native ones are used where they are installed, with the widest instruction set of the processor.
+The environment variable ``TNESI_KERNELS`` forces a choice: ``native``, ``reference`` (or ``numpy``), or the native ones
+with one instruction set: ``baseline`` (every processor), ``avx2`` or ``avx512``.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ from tnesi.kernels.reference import Given
 if TYPE_CHECKING:
     from tnesi.kernels import reference as _backend
 else:
+    _INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
     _choice = os.environ.get("TNESI_KERNELS", "")
-    if _choice not in ("", "native", "reference"):
-        raise ImportError(f"TNESI_KERNELS={_choice!r}: use 'native' or 'reference', or unset it")
-    if _choice == "reference":
+    if _choice not in ("", "native", "reference", "numpy", *_INSTRUCTION_SETS):
+        raise ImportError(
+            f"TNESI_KERNELS={_choice!r}: use 'native', 'reference' (or 'numpy'), 'baseline', 'avx2' or 'avx512', "
+            "or unset it"
+        )
+    if _choice in ("reference", "numpy"):
         from tnesi.kernels import reference as _backend
     else:
         try:
             from tnesi.kernels import _native as _backend
         except ImportError:
-            if _choice == "native":
+            if _choice:
                 raise
             from tnesi.kernels import reference as _backend
 
@@ -36,6 +41,14 @@ else:
                 RuntimeWarning,
                 stacklevel=2,
             )
+        if _choice in _INSTRUCTION_SETS:
+            _found = _backend.instruction_sets()
+            if _choice not in _found:
+                raise ImportError(
+                    f"TNESI_KERNELS={_choice!r}: this processor cannot run these kernels; use one of "
+                    f"{', '.join(_found)}, or unset it"
+                )
+            _backend.use_instruction_set(_choice)
 
 NATIVE: bool = _backend.__name__.endswith("_native")
 FORCED: bool = bool(os.environ.get("TNESI_KERNELS"))
