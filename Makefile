@@ -5,11 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.h)
 CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp native/tests/*.h)
-SANITIZED := build/sanitized
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
-.PHONY: help setup demo docs test test-python test-native lint format bench clean
+.PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-sanitized lint \
+        format bench clean
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(VENV)/installed  ## create .venv and install tnesi into it, with all that development needs
 
@@ -33,14 +35,33 @@ docs: setup  ## write the references of the command line and the API anew
 test: test-native test-python  ## run all tests
 
 test-python: setup
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(PYTEST)
 
-test-native:  ## the kernels alone, with address and undefined-behaviour sanitizers
+test-quick: setup  ## an answer within a minute: all tests but those that are slow or start other programs
+	$(PYTEST) -m "not slow"
+
+test-random: setup  ## property tests with other seeds and ten times the examples; SEED=... repeats a run
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed: repeat with SEED=$$seed"; \
+	TNESI_EXAMPLES=random $(PYTEST) -m hypothesis --hypothesis-seed="$$seed"
+
+test-everywhere: setup  ## the suite in many configurations; ONLY="numpy avx2" selects some
+	$(BIN)/python tests/everywhere.py $(ONLY)
+
+test-native: build/sanitized-address,undefined.tested build/sanitized-thread.tested  ## the kernels alone, with sanitizers
+
+build/sanitized-%.tested: $(NATIVE_SOURCES) $(CXX_FILES)
 	@if command -v cmake >/dev/null && command -v c++ >/dev/null; then \
-	  cmake -S . -B $(SANITIZED) -DTNESI_NATIVE_TESTS=ON -DTNESI_SANITIZE=address,undefined >/dev/null && \
-	  cmake --build $(SANITIZED) -j2 >/dev/null && (cd $(SANITIZED) && ctest --verbose); \
+	  cmake -S . -B build/sanitized-$* -DTNESI_NATIVE_TESTS=ON -DTNESI_SANITIZE=$* >/dev/null && \
+	  cmake --build build/sanitized-$* -j2 >/dev/null && \
+	  (cd build/sanitized-$* && ctest -j2 --output-on-failure --timeout 600) && touch $@; \
 	elif [ -n "$$CI" ]; then echo "CI needs cmake and a C++ compiler" >&2; exit 1; \
 	else echo "no cmake or no C++ compiler: the native tests are left out"; fi
+
+test-sanitized: setup  ## the tests of the kernels through Python, with address and undefined-behavior sanitizers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/sanitized-module \
+	  --config-settings build-dir=build/sanitized-build --config-settings cmake.define.TNESI_SANITIZE=address,undefined .
+	LD_PRELOAD="$(PRELOADED)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TNESI_KERNELS=native \
+	  $(BIN)/python tests/sanitized.py build/sanitized-module -n0 tests/kernels
 
 lint: setup  ## check style, types and layering
 	$(BIN)/ruff check .

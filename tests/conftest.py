@@ -16,19 +16,32 @@ from tnesi.data import Data, DataNotFoundError, load_named
 # Where the tests run in the background of a shell, Ctrl-C is ignored, and their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "tnesi", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tnesi")
+# The same examples everywhere and always; `make test-random` looks for others. Tests that are slow for an example take
+# a fraction of max_examples.
+_PROFILE = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", max_examples=60, derandomize=True, **_PROFILE)
+settings.register_profile("random", max_examples=600, derandomize=False, **_PROFILE)
+settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what starts a studio or a browser; what is slow comes first, so that workers end together."""
+    for item in items:
+        folder = item.path.parent
+        in_browser = folder.name == "browser"
+        as_process = folder.name == "studio" and "run" in getattr(item, "fixturenames", ())
+        if in_browser or as_process:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def _found(name: str) -> Data:
     try:
         return load_named(name, download=False)
-    except DataNotFoundError as error:
+    except DataNotFoundError:
         if os.environ.get("CI"):
             raise  # CI has the data: there, missing data are a failure
-        pytest.skip(str(error))
+        pytest.skip(f"{name} is neither in $TNESI_DATA nor in the cache")
 
 
 @pytest.fixture(scope="session")

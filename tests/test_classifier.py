@@ -170,6 +170,7 @@ print("usable", m.n_iter_, len(m.history_), flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", ["solver='em'", "search='exact'", "truncation=None", "solver='hebbian'"])
 def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
     code = INTERRUPTED.format(parameters=parameters)
@@ -214,6 +215,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_first_iteration_is_raised_and_loses_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", BEFORE_THE_FIRST_ITERATION], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -76,6 +76,7 @@ def test_mixtures_differ_by_their_seeds_only(fitted: SimpletronClassifier) -> No
     assert settings[0] == settings[1] == settings[2]
 
 
+@pytest.mark.slow
 def test_a_committee_makes_fewer_errors(data: Data) -> None:
     X, y, _ = data
     one, five = (committee(n_mixtures=m, random_state=4).fit(X, y) for m in (1, 5))

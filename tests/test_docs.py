@@ -225,6 +225,7 @@ def folder(data_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "api.md"], ids=lambda page: page.name)
 def test_examples_run(page: Path) -> None:

@@ -99,6 +99,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_progress_goes_to_the_error_stream(model: Path) -> None:
     words = [*TNESI, "evaluate", str(model), "digits", "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

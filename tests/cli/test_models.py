@@ -48,6 +48,7 @@ def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.mixture_.weights_, other.mixture_.weights_)
 
 
+@pytest.mark.slow
 def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
     words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "--mixtures", 3, "-o", place)
@@ -66,6 +67,7 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
     assert "the first of 3 mixtures" in run("sample", place, "-o", tmp_path / "s.csv").stdout
 
 
+@pytest.mark.slow
 def test_label_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
     words = ("fit", "digits", "--labels-per-class", 1, "--fields", 100, "-o", place)

@@ -11,6 +11,7 @@ import pytest
 from tnesi.experiments import RunFolder
 
 
+@pytest.mark.slow
 def test_reproduce_goes_on_where_it_stopped(
     run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -39,12 +40,14 @@ def _without_times(folder: Path) -> list[str]:
     return [str({key: value for key, value in r.items() if key != "seconds"}) for r in records]
 
 
+@pytest.mark.slow
 def test_the_same_seeds_give_the_same_records(run: Callable[..., Any], tmp_path: Path) -> None:
     for name in "ab":
         run("reproduce", "digits-table", "--quick", "--seeds", "3", "--runs", 1, "-o", tmp_path / name, "-q")
     assert _without_times(tmp_path / "a") == _without_times(tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_labelling_methods(
     run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +66,7 @@ def test_labelling_methods(
     assert {row["method"] for row in few["results"]["label-methods"]["summary"]} == {"soft", "auto"}
 
 
+@pytest.mark.slow
 def test_report_can_be_written_elsewhere(run: Callable[..., Any], tmp_path: Path) -> None:
     run("reproduce", "digits-table", "--quick", "--runs", 1, "-o", tmp_path, "-q")
     run("report", tmp_path / "digits-table-quick", "-o", tmp_path / "page.html")

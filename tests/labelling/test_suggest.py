@@ -174,6 +174,7 @@ def test_doubtful_names(planted: Planted) -> None:
     assert "taken for 0, which could be 1" in found[0].reason
 
 
+@pytest.mark.slow
 @given(n=st.integers(1, 130), n_labels=st.integers(0, 40), seed=st.integers(0, 3))
 def test_new_rows_only(planted: Planted, some_labels: Planted, n: int, n_labels: int, seed: int) -> None:
     s, truth = planted([40, 40, 20], seed=seed)

@@ -83,6 +83,7 @@ def page_of(folder: RunFolder) -> Page:
     return page
 
 
+@pytest.mark.slow
 def test_a_real_run(tmp_path: Path) -> None:
     folder = reproduce(read_protocol("digits-table", runs=1, quick=True), tmp_path)
     page = page_of(folder)
@@ -96,6 +97,7 @@ def test_a_real_run(tmp_path: Path) -> None:
         write_report(folder, tmp_path / "missing" / "page.html")
 
 
+@pytest.mark.slow
 def test_a_table_beside_the_papers(table_folder: MakeFolder) -> None:
     page = page_of(table_folder(notes=["EMNIST byclass, not the paper's split"]))
     assert page.text.count("EMNIST byclass, not the paper's split.") == 2
@@ -105,6 +107,7 @@ def test_a_table_beside_the_papers(table_folder: MakeFolder) -> None:
     assert re.search("[▼▲≈] (better|worse|alike)", page.text)
 
 
+@pytest.mark.slow
 def test_mixtures_are_timed_once(table_folder: MakeFolder) -> None:
     page = page_of(table_folder("digits-table"))
     cells = [text.strip() for text in page.text.split("\n") if text.strip()]
@@ -113,6 +116,7 @@ def test_mixtures_are_timed_once(table_folder: MakeFolder) -> None:
     assert cells[cells.index("runs of each setting") + 1] == "2 (4 with one label per class)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [1, 2, 10, 52])
 def test_few_and_many_classes(table_folder: MakeFolder, n_classes: int) -> None:
     page = page_of(table_folder("digits-table", n_classes=n_classes, shape=(1, 30)))
@@ -120,6 +124,7 @@ def test_few_and_many_classes(table_folder: MakeFolder, n_classes: int) -> None:
     assert len(page.all("img")) == 45
 
 
+@pytest.mark.slow
 def test_unfinished(new_folder: MakeFolder, table_record: Make) -> None:
     for name in ("mnist-table", "mnist-comparison", "mnist-likelihood", "mnist-weights", "label-methods", "nist-table"):
         folder = new_folder(name)
@@ -133,6 +138,7 @@ def test_unfinished(new_folder: MakeFolder, table_record: Make) -> None:
     assert "▼ lower" in page.text or "▲ higher" in page.text  # one run has no standard error
 
 
+@pytest.mark.slow
 def test_damaged_examples_are_left_out(table_folder: MakeFolder) -> None:
     folder = table_folder("digits-table")
     (folder.path / "examples-digits-t-NeSi+prior-1-most.npz").write_bytes(b"no zip")
@@ -140,6 +146,7 @@ def test_damaged_examples_are_left_out(table_folder: MakeFolder) -> None:
     assert len(page_of(folder).all("img")) == 35
 
 
+@pytest.mark.slow
 def test_labelling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     folder = new_folder("label-methods", runs=2)
     assert "No run has finished yet." in page_of(folder).text
@@ -161,6 +168,7 @@ def test_labelling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     assert "What auto does" not in page.text
 
 
+@pytest.mark.slow
 def test_comparison(table_folder: MakeFolder) -> None:
     page = page_of(table_folder("mnist-comparison"))
     assert [len(page.all("svg")), page.text.count("AtlasRBF")] == [4 + 2 + 1 + 6, 4]
@@ -168,6 +176,7 @@ def test_comparison(table_folder: MakeFolder) -> None:
     assert "ff+-NeSi, paper" in page.text
 
 
+@pytest.mark.slow
 def test_likelihood(new_folder: MakeFolder, likelihood_record: Make) -> None:
     folder = new_folder("mnist-likelihood", runs=2)
     for truncation in folder.configuration["truncations"]:
@@ -216,6 +225,7 @@ def hostile(value: Any) -> Any:
 KEPT = ("table", "likelihood", "weights", "mnist-table", "mnist-likelihood", "all", "em")
 
 
+@pytest.mark.slow
 def test_hostile_text_is_only_text(table_folder: MakeFolder, new_folder: MakeFolder, likelihood_record: Make) -> None:
     tables, curves = table_folder(notes=["note"]), new_folder("mnist-likelihood", runs=1)
     for truncation in curves.configuration["truncations"]:
@@ -231,6 +241,7 @@ def test_hostile_text_is_only_text(table_folder: MakeFolder, new_folder: MakeFol
         assert not list(folder.path.parent.glob("x*"))
 
 
+@pytest.mark.slow
 def test_examples_come_from_the_folder(table_folder: MakeFolder, save_examples: Callable[..., None]) -> None:
     folder = table_folder("digits-table")
     (folder.path.parent / "outside").mkdir()
@@ -242,6 +253,7 @@ def test_examples_come_from_the_folder(table_folder: MakeFolder, save_examples: 
     assert Page(write_report(folder)).all("img") == []
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys, tnesi.report.page as p; print([m for m in ('matplotlib', 'jinja2', 'PIL') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
