@@ -48,6 +48,7 @@ API: dict[str, list[str]] = {
         "tnesi.model_file.Header",
         "tnesi.model_file.ModelFileError",
     ],
+    "Cross-validation": ["tnesi.model_selection", "tnesi.model_selection.*"],
     "Choosing parameters": ["tnesi.tuning.tune", "tnesi.tuning.Tuned", "tnesi.tuning.Trial", "tnesi.tuning.split_half"],
     "Prediction block by block": [
         "tnesi.prediction.predict_blocks",

@@ -19,7 +19,7 @@ _HOME = {
 }
 
 
-_ROOMS = ("data", "presets", "report")
+_ROOMS = ("data", "model_selection", "presets", "report")
 
 
 def __getattr__(name: str) -> Any:

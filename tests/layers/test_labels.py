@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from tnesi.layers.labels import encode_labels, with_marker
@@ -31,12 +34,58 @@ from tnesi.layers.labels import encode_labels, with_marker
         (pd.Series(["a", pd.NA, "b"], dtype="string"), None),
         (pd.Series(["a", pd.NA, "b"], dtype="string"), pd.NA),
         (pl.Series(["a", None, "b"]), -1),
+        (["a", "-1", "b"], -1),
+        (pd.Series(["a", "-1", "b"]), -1),
+        (pl.Series(["a", "-1", "b"]), -1),
+        (["a", "", "b"], -1),
+        (np.array(["a", " ", "b"]), -1),
+        (np.array(["a", "", "b"], dtype=object), None),
+        (pd.Series([1, None, 2], dtype="Int64"), -1),
+        (pd.Series([1, None, 2], dtype="Int64"), None),
+        (pd.Series([1, -1, 2], dtype="Int64"), -1),
+        (pd.DataFrame({"y": pd.array([1, None, 2], dtype="Int64")})["y"], -1),
+        (pl.Series([1, None, 2]), -1),
+        (pa.array([1, None, 2]), -1),
+        (pa.chunked_array([[1, None], [2]]), -1),
+        (pd.Series([False, None, True], dtype="boolean"), -1),
     ],
 )
 def test_markers(y: object, marker: object) -> None:
     codes, classes = encode_labels(y, marker)
     assert codes.tolist() == [0, -1, 1]
     assert len(classes) == 2
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([1, None, 2], dtype="Int64"),
+        pd.Series([1, None, 2], dtype="UInt8"),
+        pd.Series([1, 5, 2], dtype="Int64"),
+        pl.Series([1, None, 2]),
+        pa.array([1, None, 2]),
+    ],
+)
+def test_integers_with_missing_values_stay_integers(y: object) -> None:
+    classes = encode_labels(y, -1)[1]
+    assert classes.dtype == np.int64
+    assert set(classes.tolist()) <= {1, 2, 5}
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"),
+        pd.Series(pd.to_datetime(["2020-01-01", None, "2021-01-01"])),
+        pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"], utc=True)),
+        [date(2020, 1, 1), None, date(2021, 1, 1)],
+        np.array([1, 2], dtype="timedelta64[D]"),
+    ],
+)
+def test_dates_are_refused(y: object) -> None:
+    """They could be learned, but not saved."""
+    with pytest.raises(ValueError, match=r"the labels are dates.*y.astype\(str\)"):
+        encode_labels(y, -1)
 
 
 def test_minus_one_is_a_class_where_it_is_not_the_marker() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date, timedelta
 from numbers import Number
 from typing import Any
 
@@ -15,8 +16,19 @@ Array = npt.NDArray[Any]
 
 
 def _as_array(y: Any) -> Array:
-    """Return labels as a flat array; where they are not all numbers, as the objects they are."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    """Return labels as a flat array; where they are not all numbers, as the objects they are.
+
+    Integers with missing values (pandas' Int64, polars, Arrow) stay integers: as numbers they would become floats.
+    """
+    if hasattr(y, "to_pylist"):  # Arrow
+        values = np.array(y.to_pylist(), dtype=object)
+    elif hasattr(y, "null_count") and hasattr(y, "to_list"):  # polars
+        values = np.array(y.to_list(), dtype=object) if y.null_count() else y.to_numpy()
+    elif hasattr(y, "to_numpy"):
+        masked = hasattr(y, "dtype") and not isinstance(y.dtype, np.dtype)
+        values = y.to_numpy(dtype=object) if masked else y.to_numpy()
+    else:
+        values = np.asarray(y)
     if values.dtype.kind in "US" and not isinstance(y, np.ndarray):  # a list: NumPy made strings of everything
         values = np.array(y, dtype=object)
     flat: Array = column_or_1d(values, warn=True)
@@ -24,25 +36,37 @@ def _as_array(y: Any) -> Array:
 
 
 def _missing(value: Any) -> bool:
-    """Whether a label is None, NaN or pandas' NA."""
+    """Whether a label is None, NaN, pandas' NA, or a text of nothing but white space."""
+    if isinstance(value, str):
+        return not value.strip()
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
-    """Where `y` is the marker, or holds nothing; among strings the marker may be a number (NumPy makes it one)."""
-    if y.dtype.kind == "O":
+    """Where `y` is the marker, or missing.
+
+    Among texts the marker may be a number: NumPy makes "-1" of -1 where an array holds texts too, and so do files.
+    """
+    marker = None if _missing(unlabelled) else unlabelled
+    if y.dtype.kind in "OU":
+        text = None if marker is None else str(marker)
         values = y.tolist()
-        if _missing(unlabelled):
-            return np.array([_missing(v) for v in values], dtype=bool)
-        return np.array([_missing(v) or v == unlabelled for v in values], dtype=bool)
+        return np.array([_missing(v) or v == (text if isinstance(v, str) else marker) for v in values], dtype=bool)
     empty = np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
-    if _missing(unlabelled):
+    if marker is None or isinstance(marker, str):
         return np.asarray(empty)
-    if y.dtype.kind == "U":
-        return np.asarray(y == str(unlabelled), dtype=bool)
-    if isinstance(unlabelled, str):
-        return np.asarray(empty)
-    return np.asarray(empty | (y == unlabelled), dtype=bool)
+    return np.asarray(empty | (y == marker), dtype=bool)
+
+
+def is_unlabelled(y: Any, unlabelled: Any) -> Array:
+    """Return which rows have no label: the marker, or a missing value.
+
+    Examples
+    --------
+    >>> is_unlabelled(["cat", "", "-1", None, "dog"], -1).tolist()
+    [False, True, True, True, False]
+    """
+    return _is_unlabelled(_as_array(y), unlabelled)
 
 
 def encode_labels(
@@ -59,6 +83,7 @@ def encode_labels(
     ([0, -1, 1], ['cat', 'dog'])
     """
     y = _as_array(y)
+    _refuse_dates(y)
     labelled = ~_is_unlabelled(y, unlabelled)
     if none_is_fine and not labelled.any():
         return np.full(y.shape, -1, np.int32), y[:0]
@@ -85,6 +110,13 @@ def encode_labels(
     out = np.full(y.shape, -1, np.int32)
     out[labelled] = codes
     return out, classes
+
+
+def _refuse_dates(y: Array) -> None:
+    """Dates are not supported as classes: neither model files nor tables of predictions could keep them as they are."""
+    first = next((v for v in y.tolist() if not _missing(v)), None) if y.dtype.kind == "O" else None
+    if y.dtype.kind in "mM" or isinstance(first, date | timedelta):
+        raise ValueError("the labels are dates or times: pass them as texts, for instance y.astype(str)")
 
 
 def merge_classes(known: Array | None, more: Array | None) -> Array:

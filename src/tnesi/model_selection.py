@@ -1,0 +1,130 @@
+"""Cross-validation where most rows have no label: unlabeled rows help to learn, and are never scored.
+
+scikit-learn's splitters and scorers take the marker of unlabeled rows (-1) for one more class. `SemiSupervisedKFold`
+puts unlabeled rows into every training set and none into a test set; `labeled_scorer` leaves them out of any score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from tnesi.layers.labels import encode_labels, is_unlabelled
+
+__all__ = ["SemiSupervisedKFold", "labeled_scorer"]
+
+Array = npt.NDArray[Any]
+Scorer = Callable[..., float]
+
+
+class SemiSupervisedKFold(BaseCrossValidator):
+    """Stratified folds of the labeled rows; all unlabeled rows are part of every training set.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds. Every class needs at least this many labels to be in every test set.
+    shuffle : bool, default=False
+        Whether to shuffle the labeled rows of each class before splitting.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the shuffling.
+    unlabeled : object, default=-1
+        The marker of rows without a label. Missing values and empty strings are unlabeled in any case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from tnesi import SimpletronClassifier
+    >>> from tnesi.model_selection import SemiSupervisedKFold
+    >>> X, y = load_digits(return_X_y=True)
+    >>> y[200:] = -1
+    >>> cross_val_score(SimpletronClassifier(random_state=0), X, y, cv=SemiSupervisedKFold(4)).shape
+    (4,)
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        unlabeled: Any = -1,
+    ) -> None:
+        self.n_splits, self.shuffle, self.random_state, self.unlabeled = n_splits, shuffle, random_state, unlabeled
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Yield the training rows, which include all unlabeled ones, and the test rows of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Not looked at.
+        y : array-like of shape (n_samples,)
+            Labels, with the marker for unlabeled rows.
+        groups : None
+            Ignored.
+        """
+        if y is None:
+            raise ValueError("SemiSupervisedKFold needs the labels: pass y")
+        codes, _ = encode_labels(y, self.unlabeled)
+        labeled = np.flatnonzero(codes >= 0)
+        folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
+        for _, test in folds.split(labeled, codes[labeled]):
+            train = np.ones(codes.size, dtype=bool)
+            train[labeled[test]] = False
+            yield np.flatnonzero(train), labeled[test]
+
+
+def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: Any = -1) -> Scorer:
+    """Return a scorer that leaves unlabeled rows out, for `cross_val_score`, `GridSearchCV` and the like.
+
+    Parameters
+    ----------
+    scoring : str, callable or None, default=None
+        What to compute on the labeled rows: the name of a score, a scorer, or None for the `score` of the estimator.
+    unlabeled : object, default=-1
+        The marker of rows without a label.
+
+    Returns
+    -------
+    scorer : callable
+        Called with an estimator, `X`, `y` and optionally `sample_weight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from tnesi.model_selection import labeled_scorer
+    >>> X, y = np.ones((4, 1)), np.array([0, 0, 1, -1])
+    >>> always_zero = DummyClassifier(strategy="constant", constant=0).fit(X[:3], y[:3])
+    >>> round(labeled_scorer("accuracy")(always_zero, X, y), 3)
+    0.667
+    """
+    return _LabeledScorer(scoring, unlabeled)
+
+
+class _LabeledScorer:
+    """A class and not a closure: it can be pickled for parallel jobs."""
+
+    def __init__(self, scoring: str | Scorer | None, unlabeled: Any) -> None:
+        self._scoring, self._unlabeled = scoring, unlabeled
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        labeled = np.flatnonzero(~is_unlabelled(y, self._unlabeled))
+        if not labeled.size:
+            raise ValueError("no row to score has a label: use SemiSupervisedKFold, whose test sets are labeled")
+        weight = {} if sample_weight is None else {"sample_weight": _safe_indexing(sample_weight, labeled)}
+        scorer = check_scoring(estimator, scoring=self._scoring)
+        return float(scorer(estimator, _safe_indexing(X, labeled), _safe_indexing(y, labeled), **weight))

@@ -1,0 +1,99 @@
+"""Cross-validation with unlabeled rows."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from tnesi import SimpletronClassifier
+from tnesi.model_selection import SemiSupervisedKFold, labeled_scorer
+
+
+def fast(**parameters: Any) -> SimpletronClassifier:
+    return SimpletronClassifier(60, norm=180, random_state=0, max_iter=10, tol=0, **parameters)
+
+
+@pytest.fixture
+def few(digits: tuple[Any, Any]) -> tuple[Any, Any]:
+    X, y = digits
+    return X[:600], np.where(np.arange(600) < 150, y[:600], -1)
+
+
+@given(st.integers(2, 5), st.booleans(), st.integers(0, 2**32 - 1), st.sampled_from([-1, None, "?"]))
+def test_folds(n_splits: int, shuffle: bool, seed: int, marker: Any) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.concatenate([np.repeat([0, 1, 2], n_splits + 2), np.full(20, -1)]))
+    y = np.array([marker if code < 0 else f"c{code}" for code in codes], dtype=object)
+    folds = SemiSupervisedKFold(n_splits, shuffle=shuffle, random_state=seed if shuffle else None, unlabeled=marker)
+    tested = []
+    for train, test in folds.split(np.zeros((len(y), 2)), y):
+        assert set(codes[test]) == {0, 1, 2}  # every class, and no unlabeled row
+        assert set(np.flatnonzero(codes < 0)) <= set(train)
+        assert sorted([*train, *test]) == list(range(len(y)))
+        tested.extend(test)
+    assert sorted(tested) == np.flatnonzero(codes >= 0).tolist()  # every labeled row once
+    assert folds.get_n_splits() == n_splits
+
+
+def test_cross_validation(few: tuple[Any, Any]) -> None:
+    X, y = few
+    clf, folds = fast(), SemiSupervisedKFold(3)
+    scores = cross_val_score(clf, X, y, cv=folds)
+    for score, (train, test) in zip(scores, folds.split(X, y), strict=True):
+        assert score == accuracy_score(y[test], clf.fit(X[train], y[train]).predict(X[test]))
+    search = GridSearchCV(clf, {"threshold": [0.5, 0.6]}, cv=folds).fit(X, y)
+    assert -1 not in search.best_estimator_.classes_
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores.mean())
+
+
+def test_unlabeled_rows_are_not_scored(few: tuple[Any, Any]) -> None:
+    """scikit-learn's own folds test on unlabeled rows too; the score is about the others, and says so."""
+    X, y = few
+    clf = fast().fit(X, y)
+    with pytest.warns(UserWarning, match=r"450 of 600 rows have no label.*SemiSupervisedKFold"):
+        score = clf.score(X, y)
+    assert score == clf.score(X[:150], y[:150])
+    weight = np.arange(600.0)
+    with pytest.warns(UserWarning, match="have no label"):
+        assert clf.score(csr_array(X), y, weight) == clf.score(X[:150], y[:150], weight[:150])
+    with pytest.raises(ValueError, match="no row has a label"):
+        clf.score(X, np.full(600, -1))
+    with pytest.warns(UserWarning, match="have no label"):
+        assert clf.score(X, pd.Series(y, dtype="Int64").replace(-1, pd.NA)) == score
+
+
+def test_the_class_of_the_unknown_is_scored(few: tuple[Any, Any]) -> None:
+    X, y = few
+    known = np.where(y < 9, y, -1)
+    clf = fast(unknown_classes=1).fit(X, known)
+    assert clf.score(X[:150], known[:150]) == accuracy_score(known[:150], clf.predict(X[:150]))
+
+
+def test_scorers_leave_unlabeled_rows_out(few: tuple[Any, Any]) -> None:
+    X, y = few
+    clf = fast().fit(X, y)
+    predicted = clf.predict(X)
+    for scoring in (None, "accuracy"):
+        assert labeled_scorer(scoring)(clf, X, y) == accuracy_score(y[:150], predicted[:150])
+    assert cross_val_score(clf, X, y, cv=3, scoring=labeled_scorer("f1_macro")).shape == (3,)
+    weight = np.arange(600.0)
+    weighted = labeled_scorer("accuracy")(clf, X, y, sample_weight=weight)
+    assert weighted == accuracy_score(y[:150], predicted[:150], sample_weight=weight[:150])
+    assert pickle.loads(pickle.dumps(labeled_scorer("accuracy")))(clf, X, y) == clf.score(X[:150], y[:150])
+    with pytest.raises(ValueError, match=r"no row to score has a label.*SemiSupervisedKFold"):
+        labeled_scorer()(DummyClassifier().fit(X, y), X, np.full(600, -1))
+
+
+def test_labels_are_needed() -> None:
+    with pytest.raises(ValueError, match="pass y"):
+        next(SemiSupervisedKFold().split(np.ones((4, 2))))
