@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -40,21 +41,21 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return expected
 
 
-# the checks use rows that are all zero, which are refused by default: zero_rows="uniform"
 @parametrize_with_checks(
     [
-        PoissonMixture(zero_rows="uniform"),
-        SimpletronClassifier(zero_rows="uniform"),
-        SimpletronClassifier(zero_rows="uniform", unlabelled=None),
-        SimpletronClassifier(zero_rows="uniform", unlabelled=None, n_mixtures=2),
-        SimpletronClassifier(zero_rows="uniform", unlabelled=None, label_method="cluster"),
-        SimpletronClassifier(zero_rows="uniform", unlabelled=None, label_method="soft"),
+        PoissonMixture(),
+        SimpletronClassifier(),
+        SimpletronClassifier(unlabelled=None),
+        SimpletronClassifier(unlabelled=None, n_mixtures=2),
+        SimpletronClassifier(unlabelled=None, label_method="cluster"),
+        SimpletronClassifier(unlabelled=None, label_method="soft"),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:.*rows are all zero:UserWarning")
 def test_scikit_learn_checks(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
 
@@ -111,6 +112,21 @@ def test_frames(labelled: tuple[Any, Any], frame: Any) -> None:
     np.testing.assert_array_equal(clf.predict(data), fast().fit(X, y).predict(X))
     assert clf.mixture_.transform(data).shape == (600, 60)
     assert clf.mixture_.get_feature_names_out()[:2].tolist() == ["poissonmixture0", "poissonmixture1"]
+
+
+@pytest.mark.parametrize(("library", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_frames_as_output(labelled: tuple[Any, Any], library: str, frame: Any) -> None:
+    mixture = PoissonMixture(20, norm=180, random_state=0, max_iter=3, tol=0).fit(labelled[0])
+    expected = mixture.transform(labelled[0]).toarray()
+    with config_context(transform_output=library):
+        found = [mixture.transform(labelled[0])]
+    found.append(mixture.set_output(transform=library).transform(labelled[0]))
+    for one in found:
+        assert isinstance(one, frame)
+        assert list(one.columns) == mixture.get_feature_names_out().tolist()
+        np.testing.assert_array_equal(one.to_numpy(), expected)
+    assert issparse(mixture.set_output(transform="default").transform(labelled[0]))
+    assert isinstance(make_pipeline(clone(mixture)).set_output(transform=library).fit_transform(labelled[0]), frame)
 
 
 def test_clone_and_pickle(labelled: tuple[Any, Any]) -> None:

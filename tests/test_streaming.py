@@ -172,6 +172,7 @@ def test_rows_that_are_all_zero(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, _, _ = shuffled
     nothing = np.zeros((3, 64), np.uint8)
     for model in (mixture(), classifier()):
+        model.set_params(zero_rows="error")
         with pytest.raises(ValueError, match=r"row 0 .* is all zero"):
             model.partial_fit(nothing)
         assert not hasattr(model, "n_features_in_")
@@ -180,8 +181,11 @@ def test_rows_that_are_all_zero(shuffled: tuple[Any, Any, Any, Any]) -> None:
         with pytest.raises(ValueError, match="all zero"):
             model.partial_fit(nothing)
         np.testing.assert_array_equal(model.predict(X), before)
-        model.set_params(zero_rows="uniform").partial_fit(nothing)
-        assert model.n_samples_seen_ == 603
+        with pytest.warns(UserWarning, match="3 of 3 rows are all zero"):
+            model.set_params(zero_rows="uniform").partial_fit(nothing)
+        assert (model.n_samples_seen_, model.n_zero_rows_) == (603, 3)
+        model.partial_fit(nothing)  # mentioned once
+        assert (model.n_samples_seen_, model.n_zero_rows_) == (606, 6)
 
 
 def test_other_columns_are_refused(shuffled: tuple[Any, Any, Any, Any]) -> None:
@@ -363,6 +367,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_waits_for_the_batch() -> None:
     process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -35,6 +35,8 @@ FEWEST_NEIGHBOURS = 5
 MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
+_LARGEST_RATIO = 100
+"""Of the rows that the prior stands for to the rows per field."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def learn_first_layer(
         distinct = draw_distinct(survey.hashes, given.weight)
         n_fields = count_fields(settings.n_components, max(given.total, given.n_rows), distinct.size)
         check_fields_fit(n_fields, engine.n_features, n_more)
+        if settings.solver == "em":
+            _check_shrinkage(settings.shrinkage, given.total, n_fields)
         norm = _choose_norm(settings, engine, survey, distinct, n_fields)
         engine.normalise(norm)
         search = new_search(settings, n_fields, n_threads)
@@ -112,6 +116,17 @@ def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
             "(distinct once normalised): pass fewer, or n_components='auto', or more rows (a larger first batch)"
         )
     return int(n_components)
+
+
+def _check_shrinkage(shrinkage: float, total: float, n_fields: int) -> None:
+    """Refuse a prior that outweighs the rows so far that fields differ by little more than rounding errors."""
+    per_field = total / n_fields
+    most = _LARGEST_RATIO * max(per_field, 1.0)
+    if shrinkage > most:
+        raise ValueError(
+            f"shrinkage={shrinkage:g} outweighs the data, {per_field:.3g} rows per field: all fields would be the mean "
+            f"of the data. Pass at most {most:.3g}; the default is 1"
+        )
 
 
 def new_search(settings: Any, n_fields: int, n_threads: int) -> Search:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +35,8 @@ class GivenRows(NamedTuple):
     weight : (N,) array of float32 or None
     present : array of bool or None
         Which of the rows given these are; None: all.
+    n_zero : int
+        Number of rows that are all zero.
     cluster : Cluster or None
         Where to learn from them; None: in this process.
     """
@@ -42,6 +45,7 @@ class GivenRows(NamedTuple):
     sums: Array
     weight: Array | None
     present: Array | None
+    n_zero: int = 0
     cluster: Cluster | None = None
 
     @classmethod
@@ -71,8 +75,8 @@ class GivenRows(NamedTuple):
         weight = check_weights(sample_weight, X, rescale=not batch)
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
-        X, sums = usable_rows(X, estimator.zero_rows, number)
-        return cls(ArrayStore(X), sums, weight, present, cluster)
+        usable = usable_rows(X, estimator.zero_rows, number)
+        return cls(ArrayStore(usable.x), usable.sums, weight, present, usable.zero.size, cluster)
 
     @classmethod
     def _out_of_core(
@@ -84,12 +88,14 @@ class GivenRows(NamedTuple):
         mapped = mapped_file(X)
         if mapped is None:
             blocks = checked_blocks(estimator, X, reset=reset)
-            return cls(*spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows), weight, None, cluster)
+            store, sums, n_zero = spool(blocks, shape_of(X), np.dtype(X.dtype), estimator.zero_rows)
+            return cls(store, sums, weight, None, n_zero, cluster)
 
         def check(x: Array, start: int) -> None:
             check_block(estimator, x, start, reset=reset and start == 0)
 
-        return cls(*check_file(mapped, check, estimator.zero_rows), weight, None, cluster)
+        checked, sums, n_zero = check_file(mapped, check, estimator.zero_rows)
+        return cls(checked, sums, weight, None, n_zero, cluster)
 
     @classmethod
     def _on_cluster(cls, estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster) -> Self:
@@ -103,14 +109,23 @@ class GivenRows(NamedTuple):
         present = None if weight is None or (weight > 0).all() else weight > 0
         X, weight, number = present_rows(X, weight)
         refuse = partial(check_rows, estimator, reset=False)
-        store, sums = stored(cluster, X, weight, estimator.zero_rows, number, refuse)
-        return cls(store, sums, weight, present, cluster)
+        store, sums, n_zero = stored(cluster, X, weight, estimator.zero_rows, number, refuse)
+        return cls(store, sums, weight, present, n_zero, cluster)
 
     def engine(self, settings: Any, n_threads: int) -> Engine:
         """Return an engine that has not learned anything yet; `settings` is the estimator that says which."""
         if self.cluster is not None:
             return self.cluster.engine(self.store, self.sums, self.weight, n_threads)
         return LocalEngine(Part(self.store, self.sums, self.weight, n_threads))
+
+    def mention_zero_rows(self, before: int = 0) -> None:
+        """Warn about rows that are all zero, unless there were some `before`."""
+        if self.n_zero and not before:
+            warnings.warn(
+                f"{self.n_zero:,} of {self.n_rows:,} rows are all zero and count as evenly spread; drop them if they "
+                "are not data, or pass zero_rows='error' to refuse them",
+                stacklevel=3,
+            )
 
     @property
     def n_rows(self) -> int:

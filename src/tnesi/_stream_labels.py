@@ -84,8 +84,8 @@ def check_labelled_stream(settings: Any) -> None:
         raise ValueError("recurrent=True: the fields of a recurrent network learn from all labels together; call fit")
 
 
-def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-    """Learn from a batch, the first or another one."""
+def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> GivenRows:
+    """Learn from a batch, the first or another one; return its rows."""
     first = not hasattr(clf, "mixtures_")
     given = GivenRows.of(clf, X, sample_weight, reset=first, batch=True)
     label, known = _read_labels(clf, given, X, y, classes)
@@ -110,9 +110,11 @@ def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: 
     clf._stream.rows.add(x, label, given.weight, clf.half_life, room, given.present)
     clf.classes_ = known
     clf.n_iter_, clf.n_samples_seen_ = clf.mixtures_[0].n_iter_, clf.mixtures_[0].n_samples_seen_
+    clf.n_zero_rows_ = clf.mixtures_[0].n_zero_rows_
     clf._recurrent, clf._present, clf._labeller = False, None, None
     for name in FROM_STREAM:
         vars(clf).pop(name, None)
+    return given
 
 
 def _read_labels(clf: Any, given: GivenRows, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:

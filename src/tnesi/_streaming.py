@@ -71,6 +71,7 @@ def learn_batch(mixture: Any, given: GivenRows, place: dict[str, Any] | None = N
     else:
         activities, kept, energy = _begin(mixture, given)
     mixture.n_samples_seen_ += given.n_rows
+    mixture.n_zero_rows_ += given.n_zero
     mixture.n_iter_ += 1
     before = mixture.history_[-1]["seconds"] if mixture.history_ else 0.0
     record = {
@@ -99,7 +100,7 @@ def _begin(mixture: Any, given: GivenRows) -> tuple[Activities, float, float]:
     mixture.n_components_, mixture.truncation_, mixture.norm_ = len(learned.fields), learned.truncation, learned.norm
     known = learned.fields, learned.search, learned.norm, learned.mass
     mixture._stream = Stepwise.of(*known, float(mixture.shrinkage))
-    mixture.history_, mixture.n_iter_, mixture.n_samples_seen_ = [], 0, 0
+    mixture.history_, mixture.n_iter_, mixture.n_samples_seen_, mixture.n_zero_rows_ = [], 0, 0, 0
     return learned.activities, 0.0, monitor.history[-1]["free_energy"]
 
 

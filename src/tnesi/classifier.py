@@ -11,7 +11,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi._blocks import checked_blocks
@@ -26,6 +27,7 @@ from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.cluster import cluster_for
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import Matrix, ZeroRows
+from tnesi.layers.labels import is_unlabelled
 from tnesi.mixture import PoissonMixture
 
 Array = npt.NDArray[Any]
@@ -67,8 +69,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         Of the published rule: passes over the activities (EM solver; the Hebbian one learns both layers together, in
         `max_iter` passes).
     unlabelled : object, default=-1
-        The marker of rows without a label in `y`. It may be a string, a number, None or NaN; missing values (None,
-        NaN, NA) are unlabelled in any case.
+        The marker of rows without a label in `y`. It may be a string, a number, None or NaN. Missing values (None,
+        NaN, NA) and empty strings are unlabelled in any case, and so is the text "-1" where the marker is -1.
     keep_rows : int or "auto", default="auto"
         Of `partial_fit`: how many rows are kept to learn the second layer from, labelled ones first. "auto" is six for
         each field, at least 10,000; with fewer, few labels go less far.
@@ -114,6 +116,8 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         Number of iterations of the first layer, the largest in a committee, and of batches.
     n_samples_seen_ : int
         Number of rows learned from (not in model files).
+    n_zero_rows_ : int
+        Number of rows learned from that are all zero (not in model files).
     kept_rows_ : ndarray
         After `partial_fit`: which rows of the stream, counted from 0, are kept. `activities_`, `label_distributions_`,
         `transduction_`, `unknown_share_` and `suggest` are about these.
@@ -163,7 +167,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         shrinkage: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
-        zero_rows: ZeroRows = "error",
+        zero_rows: ZeroRows = "uniform",
         half_life: float | None = None,
         n_mixtures: int = 1,
         label_method: Literal["auto", "hebbian", "cluster", "soft"] = "auto",
@@ -240,6 +244,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
             rows = TrainingRows.of(self, X, y, sample_weight, cluster)
             trouble = self._learn(rows)
+        rows.given.mention_zero_rows()
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
@@ -287,8 +292,10 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         """
         self._check_parameters()
         check_labelled_stream(self)
+        known = getattr(self, "n_zero_rows_", 0)
         with whole_batch(self, first=not hasattr(self, "mixtures_")):
-            learn_labelled_batch(self, X, y, classes, sample_weight)
+            given = learn_labelled_batch(self, X, y, classes, sample_weight)
+        given.mention_zero_rows(known)
         return self
 
     def _learn_kept(self) -> None:
@@ -306,7 +313,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
         self._weight, self._present = rows.given.weight, rows.given.present
         self._recurrent, self._labeller = self.recurrent, None
-        self._stream, self.n_samples_seen_ = None, rows.given.n_rows
+        self._stream, self.n_samples_seen_, self.n_zero_rows_ = None, rows.given.n_rows, rows.given.n_zero
         self.__dict__.pop("kept_rows_", None)
         if not rows.classes.size:
             self._keep_none(rows.label, rows.classes)
@@ -335,6 +342,39 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         check_is_fitted(self)
         best = np.argmax(self.predict_proba(X), axis=1)  # first: a stream may learn now of a class of the unknown
         return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the rows that have a label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test rows.
+        y : array-like of shape (n_samples,)
+            Their labels. Rows without one are left out, with a warning.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            Share of the labeled rows that are predicted correctly.
+        """
+        check_is_fitted(self)
+        known = any(is_unlabelled(self.classes_, self.unlabelled))  # unknown classes are predicted as the marker
+        labeled = np.ones(len(y), bool) if known else ~is_unlabelled(y, self.unlabelled)
+        predicted = self.predict(X)
+        if not labeled.all():
+            if not labeled.any():
+                raise ValueError("no row has a label to compare with: pass the true classes as y")
+            warnings.warn(
+                f"{np.count_nonzero(~labeled):,} of {labeled.size:,} rows have no label and are left out of the score; "
+                "for cross-validation use cv=tnesi.model_selection.SemiSupervisedKFold()",
+                stacklevel=2,
+            )
+        at = np.flatnonzero(labeled)
+        weight = None if sample_weight is None else _safe_indexing(sample_weight, at)
+        return float(accuracy_score(_safe_indexing(y, at), predicted[at], sample_weight=weight))
 
     def _activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the activities of checked rows."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -67,13 +68,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
     shrinkage : float, default=1.0
         Every field is drawn to the mean of the data as if it had seen so many rows there (EM only): fields of few
-        rows then explain new ones better. 0 is maximum likelihood, as published.
+        rows then explain new ones better. 0 is maximum likelihood, as published. More than 100 times the rows per
+        field is refused.
     batch_size : int, default=25
         Rows in a mini-batch (Hebbian solver only).
     learning_rate : float, default=0.2
         The rate is this times C / N (Hebbian solver only).
-    zero_rows : {"error", "uniform"}, default="error"
-        What to do with rows that are all zero: refuse them, or treat them as evenly spread.
+    zero_rows : {"uniform", "error"}, default="uniform"
+        How to handle rows that are all zero, such as blank images and empty documents. "uniform" treats them as evenly
+        spread over all features, and `fit` warns once that there are some. "error" refuses them.
     half_life : float or None, default=None
         Of `partial_fit`: a row counts half when so many others (their weights, if they have any) have come after it.
         In the long run the fields then know 1.44 half-lives of rows, and follow a stream that changes. None is never to
@@ -116,6 +119,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Number of iterations, and of batches.
     n_samples_seen_ : int
         Number of rows learned from (not in model files).
+    n_zero_rows_ : int
+        Number of rows learned from that are all zero (not in model files).
     converged_ : bool
         Whether `tol` was reached before `max_iter`.
     n_features_in_ : int
@@ -158,7 +163,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         shrinkage: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
-        zero_rows: ZeroRows = "error",
+        zero_rows: ZeroRows = "uniform",
         half_life: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
@@ -219,7 +224,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             seed = int(check_random_state(self.random_state).randint(2**31)) if self.checkpoint is not None else None
             if seed is not None:
                 (seed,) = kept_seeds(self.checkpoint, [seed], resume=self.resume)
-            _, monitor = self._learn(GivenRows.of(self, X, sample_weight, cluster), seed=seed)
+            given = GivenRows.of(self, X, sample_weight, cluster)
+            _, monitor = self._learn(given, seed=seed)
+        given.mention_zero_rows()
         if trouble := self._trouble(monitor):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
@@ -264,8 +271,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self._check_parameters()
         check_stream(self)
         first = not hasattr(self, "n_components_")
+        known = getattr(self, "n_zero_rows_", 0)
         with whole_batch(self, first=first):
-            learn_batch(self, GivenRows.of(self, X, sample_weight, reset=first, batch=True))
+            given = GivenRows.of(self, X, sample_weight, reset=first, batch=True)
+            learn_batch(self, given)
+        given.mention_zero_rows(known)
         return self
 
     def _learn(
@@ -276,7 +286,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         learned = learn_first_layer(self, given, top, monitor, seed)
         self.n_components_, self.truncation_, self.norm_ = len(learned.fields), learned.truncation, learned.norm
         self._search, self._fields, self.weights_ = learned.search, learned.fields, learned.fields.w
-        self._stream, self._mass, self.n_samples_seen_ = None, learned.mass, given.n_rows
+        self._stream, self._mass = None, learned.mass
+        self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
         self.history_ = monitor.history
         self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
         self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
@@ -297,10 +308,19 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             )
         return None
 
-    def transform(self, X: Any) -> sparse.csr_array:
-        """Return the activities of the fields, a sparse array of shape (n_samples, n_components)."""
+    def transform(self, X: Any) -> sparse.csr_array | Array:
+        """Return the activities of the fields, a sparse array of shape (n_samples, n_components).
+
+        With ``set_output(transform="pandas")`` or ``"polars"`` it is a frame, which is dense.
+        """
         found = [own.to_csr(self.n_components_) for _, own in self._activated(X)]
-        return found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
+        joined = found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
+        return joined.toarray() if self._frames_wanted() else joined
+
+    def _frames_wanted(self) -> bool:
+        """Whether `set_output`, or scikit-learn's configuration, asks for frames."""
+        own = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return bool((own or get_config()["transform_output"]) != "default")
 
     def predict(self, X: Any) -> Array:
         """Return the best field of each row."""

@@ -150,9 +150,13 @@ def test_dask_arrays(counts: Any, threads: Client, kind: Any) -> None:
     X = counts.astype(kind) * (1e-38 if kind == np.float64 else 1)  # sums that have to be scaled
     weight = np.arange(len(X)) % 3
     X[5] = 0
-    local = mixture(zero_rows="uniform").fit(X, sample_weight=weight)
-    far = mixture(zero_rows="uniform", engine="dask", scheduler=threads)
-    assert_same(local, far.fit(dask.array.from_array(X, chunks=(700, 10)), sample_weight=weight))
+    far = mixture(engine="dask", scheduler=threads)
+    with pytest.warns(UserWarning, match="1 of .* rows are all zero"):
+        local = mixture().fit(X, sample_weight=weight)
+    with pytest.warns(UserWarning, match="1 of .* rows are all zero"):
+        far.fit(dask.array.from_array(X, chunks=(700, 10)), sample_weight=weight)
+    assert_same(local, far)
+    assert local.n_zero_rows_ == far.n_zero_rows_ == 1
     assert_nothing_left(threads)
 
 
@@ -160,7 +164,7 @@ def test_dask_arrays(counts: Any, threads: Client, kind: Any) -> None:
 def test_bad_rows_of_dask_arrays(counts: Any, threads: Client, row: int, value: float) -> None:
     X = counts.astype(np.float64)
     X[row] = value
-    far = mixture(engine="dask", scheduler=threads)
+    far = mixture(zero_rows="error", engine="dask", scheduler=threads)
     said = []
     for given in (X, dask.array.from_array(X, chunks=(500, 21))):
         with pytest.raises(ValueError, match=r"row 1500 is all zero|Negative values|contains (NaN|inf)") as raised:
@@ -182,6 +186,7 @@ def kill(client: Client, *which: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_workers_that_die(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of an iteration, between two, and all at once; nannies start others in their place."""
     local = mixture(max_iter=8, **MANY).fit(counts)
@@ -211,6 +216,7 @@ def test_workers_that_die(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_nothing_left(client)
 
 
+@pytest.mark.slow
 def test_workers_that_join_get_blocks(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     local = mixture().fit(counts)
     homes: list[set[str]] = []
@@ -261,6 +267,7 @@ def recover() -> None:
     tasks.look = tasks.undisturbed  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_slow_worker(counts: Any, processes: Client) -> None:
     on_worker(processes, slow_down, 1)
     try:
@@ -270,6 +277,7 @@ def test_a_slow_worker(counts: Any, processes: Client) -> None:
     assert_same(mixture(max_iter=2).fit(counts), far)
 
 
+@pytest.mark.slow
 def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     far = mixture(engine="dask", scheduler=processes)
     on_worker(processes, run_out_of_memory)

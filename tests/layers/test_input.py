@@ -56,7 +56,7 @@ def test_extreme_magnitudes_survive() -> None:
 def test_zero_rows() -> None:
     X = np.array([[0.0, 0.0], [1.0, 3.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match=r"row 0 \(and 1 more\) is all zero.*zero_rows='uniform'"):
-        normalise(X, 10)
+        normalise(X, 10, "error")
     y = normalise(X, 10, "uniform").y()
     np.testing.assert_allclose(y, [[5, 5], [3, 7], [5, 5]])
     assert X[0, 0] == 0  # the caller's data are left alone

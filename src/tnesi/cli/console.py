@@ -67,6 +67,7 @@ def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
 
 _OPTIONS = {
     "zero_rows='uniform'": "--zero-rows uniform",
+    "zero_rows='error'": "--zero-rows error",
     "norm='auto'": "--norm auto",
     "n_components='auto'": "--fields auto",
     "n_components": "--fields",
@@ -98,7 +99,11 @@ def error_text(error: Exception) -> str:
     """Return the error's text, in the words of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = str(error) or type(error).__name__
+    return with_options(str(error) or type(error).__name__)
+
+
+def with_options(text: str) -> str:
+    """Return a text of the library with the options of the command line in place of its parameters."""
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)
     return text
@@ -173,7 +178,7 @@ class Output:
             with self._progress(text, total) as ticker:
                 yield ticker
         for warning in dict.fromkeys(str(w.message) for w in caught):
-            typer.secho(f"note: {printable(warning)}", err=True, fg="yellow")
+            typer.secho(f"note: {printable(with_options(warning))}", err=True, fg="yellow")
 
     @contextmanager
     def _progress(self, text: str, total: float | None) -> Iterator[Progress]:

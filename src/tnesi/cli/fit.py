@@ -80,7 +80,7 @@ def fit(
     self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
     solver: Solver = "em",
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
-    zero_rows: ZeroRows = "error",
+    zero_rows: ZeroRows = "uniform",
     threads: Threads = None,
     checkpoint: Annotated[
         Path | None,

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import warnings
 import webbrowser
 from contextlib import suppress
 from dataclasses import replace
@@ -120,7 +121,10 @@ def label(
         if isinstance(settings.fields, int) and settings.fields > found.rows.n_rows:
             raise ValueError(f"--fields {settings.fields}: there are {found.rows.n_rows} rows, give fewer, or auto")
         # here, and not on a page that is open already
-        check_sums(row_sums(check_rows(SimpletronClassifier(), found.X, reset=True)), "uniform")
+        sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
+        check_sums(sums, "uniform")
+        if n_zero := int((sums == 0).sum()):
+            warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
         tell_of_scales(found)
         if model is not None:
             check_features(model, load(model).n_features_in_, found)

@@ -33,7 +33,7 @@ Scheduler = Annotated[
         metavar="ADDRESS", help="Scheduler of the Dask cluster; without one, a cluster is started on this machine."
     ),
 ]
-ZeroRows = Annotated[str, typer.Option(help="error, or uniform: accept rows that are all zero.")]
+ZeroRows = Annotated[str, typer.Option(help="How to handle all-zero rows. uniform: as evenly spread. error: refuse.")]
 
 
 def parameters_of(**given: Any) -> dict[str, Any]:

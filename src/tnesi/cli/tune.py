@@ -36,7 +36,7 @@ def tune(
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Random splits of the labels to average over.")] = 10,
     fields: Fields = "auto",
-    zero_rows: ZeroRows = "error",
+    zero_rows: ZeroRows = "uniform",
     seed: Seed = 0,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -85,7 +85,7 @@ def tune(
         "truncation": best["truncation"], "norm": f"{best['norm']:.5g}", "threshold": f"{best['threshold']:g}",
         "label-method": "hebbian",
         "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
-        "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "error" else zero_rows,
+        "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "uniform" else zero_rows,
         "unlabelled": None if unlabelled == "-1" else unlabelled,
     }  # fmt: skip
     words = [w for name, value in options.items() if value is not None for w in (f"--{name}", str(value))]

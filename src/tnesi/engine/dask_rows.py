@@ -51,7 +51,7 @@ def look_over(x: Any) -> Checked:
 
 def make_block(x: Any, weight: Array | None, grain: int, zero_rows: ZeroRows) -> Block:
     """Return rows as the kernels want them."""
-    x, sums = usable_rows(_as_read(x), zero_rows)
+    x, sums, _ = usable_rows(_as_read(x), zero_rows)
     return Block(ArrayStore(x), sums, weight, grain)
 
 
@@ -72,13 +72,13 @@ def stored(
     zero_rows: ZeroRows,
     number: Array | None,
     refuse: Callable[..., Any],
-) -> tuple[ClusterStore, Array]:
-    """Return the rows of an array on a cluster, and their sums; `refuse` gets the first bad row.
+) -> tuple[ClusterStore, Array, int]:
+    """Return the rows of an array on a cluster, their sums, and how many of them are all zero.
 
-    `number` is what the user calls the rows, where it is not their place.
+    `refuse` gets the first bad row. `number` is what the user calls the rows, where it is not their place.
     """
     store = ClusterStore(cluster, x, weight, zero_rows)
-    return store, store.check(refuse, number)
+    return store, *store.check(refuse, number)
 
 
 class ClusterStore:
@@ -107,8 +107,8 @@ class ClusterStore:
         self._name = uuid4().hex[:8]
         self._blocks: list[Future] = []
 
-    def check(self, refuse: Callable[[Array], Any], number: Array | None) -> Array:
-        """Check all rows and load them; return their sums. `refuse` gets the first bad row."""
+    def check(self, refuse: Callable[[Array], Any], number: Array | None) -> tuple[Array, int]:
+        """Check and load all rows; return their sums and how many are all zero. `refuse` gets the first bad row."""
         found: list[Checked] = self._all([dask.delayed(look_over)(chunk) for chunk in self._chunks])
         bad = [one.bad for one in found if one.bad is not None]
         if bad:
@@ -116,7 +116,8 @@ class ClusterStore:
         sums = np.concatenate([one.sums for one in found])
         check_sums(sums, self._zero_rows, number)
         self._blocks = [self._load(place) for place in range(len(self.places))]
-        return np.concatenate(self._all([dask.delayed(sums_of)(block) for block in self._blocks]))
+        loaded = np.concatenate(self._all([dask.delayed(sums_of)(block) for block in self._blocks]))
+        return loaded, int(np.count_nonzero(sums == 0))
 
     def block(self, number: int, place: slice) -> Future:
         """Return a block of rows; it is made anew from the array if it was lost."""

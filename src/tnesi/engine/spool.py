@@ -24,17 +24,17 @@ IN_MEMORY = 2**28
 
 def spool(
     blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any], zero_rows: ZeroRows
-) -> tuple[Store, Array]:
-    """Copy checked blocks of rows to memory or to a temporary file; return the store and the sums of the rows.
+) -> tuple[Store, Array, int]:
+    """Copy checked blocks of rows to memory or to a temporary file.
 
-    The file goes when the store does.
+    Returns the store, the sums of the rows, and how many of them are all zero. The file goes when the store does.
     """
     kept = np.dtype(np.uint8 if dtype == np.uint8 else np.float32)
     n_bytes = shape[0] * shape[1] * kept.itemsize
     if n_bytes <= IN_MEMORY:
         x = np.empty(shape, kept)
-        sums = _copy(blocks, shape[0], zero_rows, lambda at, block: x.__setitem__(slice(at, at + len(block)), block))
-        return ArrayStore(x), sums
+        copied = _copy(blocks, shape[0], zero_rows, lambda at, block: x.__setitem__(slice(at, at + len(block)), block))
+        return ArrayStore(x), *copied
     folder = tempfile.gettempdir()
     room = shutil.disk_usage(folder).free
     if n_bytes > room:
@@ -44,23 +44,27 @@ def spool(
         )
     file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
     try:
-        sums = _copy(blocks, shape[0], zero_rows, lambda _, block: file.write(block.astype(kept, copy=False).data))
+        copied = _copy(blocks, shape[0], zero_rows, lambda _, block: file.write(block.astype(kept, copy=False).data))
         file.flush()
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         file.close()
         raise OSError(error.errno, f"{folder} is full: set TMPDIR to a folder with {n_bytes / 1e9:.1f} GB") from error
-    return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), sums
+    return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), *copied
 
 
-def _copy(blocks: Iterable[Any], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]) -> Array:
-    sums, at = np.empty(n_rows), 0
+def _copy(
+    blocks: Iterable[Any], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]
+) -> tuple[Array, int]:
+    sums, at, n_zero = np.empty(n_rows), 0, 0
     for block in blocks:
-        x, sums[at : at + len(block)] = usable_rows(block, zero_rows, np.arange(at, at + len(block)))
-        put(at, np.asarray(x))
+        usable = usable_rows(block, zero_rows, np.arange(at, at + len(block)))
+        put(at, np.asarray(usable.x))
+        sums[at : at + len(block)] = usable.sums
+        n_zero += usable.zero.size
         at += len(block)
-    return sums
+    return sums, n_zero
 
 
 def mapped_file(X: Any) -> FileStore | None:
@@ -77,14 +81,18 @@ def mapped_file(X: Any) -> FileStore | None:
     return FileStore(Path(X.filename), np.dtype(X.dtype.type), n_rows, n_features, offset)
 
 
-def check_file(store: FileStore, check: Callable[[Array, int], Any], zero_rows: ZeroRows) -> tuple[FileStore, Array]:
-    """Check the rows of a file part by part; return the store, which knows its all-zero rows now, and the sums."""
+def check_file(
+    store: FileStore, check: Callable[[Array, int], Any], zero_rows: ZeroRows
+) -> tuple[FileStore, Array, int]:
+    """Check the rows of a file part by part.
+
+    Returns the store, which now knows its all-zero rows, the sums of the rows, and how many of them are all zero.
+    """
     sums, even = np.empty(store.n_rows), []
     for place, x in parts(store, grain_rows(store.n_features)):
         start = place.start
         check(x, start)
-        usable, sums[place] = usable_rows(x, zero_rows, np.arange(start, place.stop))
-        zero = np.flatnonzero(~x.any(axis=1)) if usable is not x else np.empty(0, np.int64)
+        usable, sums[place], zero = usable_rows(x, zero_rows, np.arange(start, place.stop))
         x[zero] = 1
         if not np.array_equal(np.asarray(usable), x):
             raise ValueError(
@@ -92,4 +100,6 @@ def check_file(store: FileStore, check: Callable[[Array, int], Any], zero_rows: 
                 "scale the data (only the proportions in a row matter)"
             )
         even.append(start + zero)
-    return FileStore(store.path, store.dtype, store.n_rows, store.n_features, store.offset, np.concatenate(even)), sums
+    zeros = np.concatenate(even)
+    checked = FileStore(store.path, store.dtype, store.n_rows, store.n_features, store.offset, zeros)
+    return checked, sums, zeros.size

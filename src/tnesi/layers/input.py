@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ Array = npt.NDArray[Any]
 Matrix = Array | sparse.csr_array
 ZeroRows = Literal["error", "uniform"]
 
+_MOMENT_ROWS = 512
+_EVEN_BYTES = 2**30
+"""All-zero rows of a sparse matrix become dense; together they may take this much memory."""
 _SAFE = 1e30
 """Row sums outside [1 / _SAFE, _SAFE] are scaled in double precision before they become float32."""
 
@@ -83,16 +86,27 @@ class Rows:
         return y
 
     def moments(self, weight: Array | None) -> tuple[Array, Array]:
-        """Return the mean and the standard deviation of each feature of y."""
-        total, square, mass = np.zeros(self.n_features), np.zeros(self.n_features), 0.0
-        for place, block in self.blocks(4096):
-            w = np.ones(len(block), np.float32) if weight is None else weight[place]
-            above = block.above()
-            total += w @ above
-            square += w @ (above * above)
-            mass += float(w.sum(dtype=np.float64))
+        """Return the mean and the standard deviation of each feature of y.
+
+        A second pass sums the squared deviations from the mean. The difference of the raw moments would be mostly
+        rounding error where a feature is nearly constant.
+        """
+        w = np.ones(len(self)) if weight is None else weight.astype(np.float64)
+        mass, total, square = w.sum(), np.zeros(self.n_features), np.zeros(self.n_features)
+        for place, block in self.blocks(_MOMENT_ROWS):
+            total += _column_sums(block.above().astype(np.float64), w[place])
         mean = total / mass
-        return 1 + mean, np.sqrt(np.maximum(square / mass - mean**2, 0))
+        for place, block in self.blocks(_MOMENT_ROWS):
+            above = block.above().astype(np.float64)
+            if not sparse.issparse(above):
+                square += _column_sums((above - mean) ** 2, w[place])
+            else:
+                square += _column_sums(_with_data(above, (above.data - mean[above.indices]) ** 2), w[place])
+        if sparse.issparse(self.x):
+            present = _column_sums(_with_data(self.x, np.ones(self.x.nnz)), w)
+            sometimes_zero = np.bincount(self.x.indices, minlength=self.n_features) < len(self)
+            square += np.where(sometimes_zero, np.maximum(mass - present, 0), 0) * mean**2
+        return 1 + mean, np.sqrt(square / mass)
 
     def log_factorials(self, n_threads: int) -> Array:
         """Return sum_d log(y_d!) of each row, the constant of its likelihood."""
@@ -131,6 +145,11 @@ def row_sums(X: Matrix) -> Array:
     return sums
 
 
+def _column_sums(x: Matrix, w: Array) -> Array:
+    """Return w @ x, summed row by row whatever the number of threads."""
+    return np.asarray(x.T @ w) if sparse.issparse(x) else np.einsum("n,nd->d", w, x)
+
+
 def _of_rows(X: sparse.csr_array, values: Array) -> Array:
     """Return for each entry of `X` the value of its row."""
     return np.repeat(values, np.diff(X.indptr))
@@ -146,6 +165,12 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
         X = X.copy()
         X[zero] = 1
         return X
+    n_bytes = len(zero) * X.shape[1] * (X.data.itemsize + X.indices.itemsize)
+    if n_bytes > _EVEN_BYTES:
+        raise ValueError(
+            f"{len(zero):,} rows are all zero, and treating them as evenly spread over {X.shape[1]:,} features would "
+            f"take {n_bytes / 1e9:.1f} GB of memory: drop them, or use fewer features"
+        )
     count = np.diff(X.indptr)
     count[zero] = X.shape[1]
     new = np.repeat(np.isin(np.arange(len(count)), zero), count)
@@ -163,14 +188,30 @@ def check_sums(sums: Array, zero_rows: ZeroRows, number: Array | None = None) ->
         first = zero[0] if number is None else number[zero[0]]
         more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
         raise ValueError(
-            f"row {first}{more} is all zero and cannot be normalised: drop such rows, or pass "
-            "zero_rows='uniform' to treat them as evenly spread"
+            f"row {first}{more} is all zero: drop such rows, or pass zero_rows='uniform' to treat them as evenly spread"
         )
     if not np.isfinite(sums.max()):
         raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
 
 
-def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> tuple[Matrix, Array]:
+class UsableRows(NamedTuple):
+    """Rows that can be normalised.
+
+    Attributes
+    ----------
+    x : (N, D) array of uint8 or float32, or csr_array of float32
+    sums : (N,) array of float64
+        Row sums of `x`, all positive.
+    zero : array of int
+        Rows that were all zero, which are evenly spread in `x`.
+    """
+
+    x: Matrix
+    sums: Array
+    zero: Array
+
+
+def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> UsableRows:
     """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
 
     A sparse `X` is in canonical form and becomes float32. `number` is what the user calls the rows, where it is not
@@ -189,13 +230,13 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
         X = _with_data(X, X.data / _of_rows(X, divisor)) if sparse.issparse(X) else X / divisor[:, None]
         sums[extreme] = row_sums(X[extreme])
     if sparse.issparse(X):
-        return X.astype(np.float32, copy=False), sums
+        return UsableRows(X.astype(np.float32, copy=False), sums, zero)
     if X.dtype != np.uint8:
         X = X.astype(np.float32, copy=False)
-    return np.ascontiguousarray(X), sums
+    return UsableRows(np.ascontiguousarray(X), sums, zero)
 
 
-def normalise(X: Matrix, norm: float, zero_rows: ZeroRows = "error") -> Rows:
+def normalise(X: Matrix, norm: float, zero_rows: ZeroRows = "uniform") -> Rows:
     """Normalise non-negative rows to the sum `norm` (A).
 
     Examples
@@ -206,7 +247,7 @@ def normalise(X: Matrix, norm: float, zero_rows: ZeroRows = "error") -> Rows:
     array([[3., 7.],
            [1., 9.]], dtype=float32)
     """
-    X, sums = usable_rows(X, zero_rows)
+    X, sums, _ = usable_rows(X, zero_rows)
     check_norm(norm, X.shape[1])
     return Rows(X, ((norm - X.shape[1]) / sums).astype(np.float32), float(norm))
 
