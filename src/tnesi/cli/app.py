@@ -8,14 +8,15 @@ from typing import Annotated, Any
 import typer
 
 import tnesi
-from tnesi.cli import data, fit, inspect, label, predict, reproduce, tune
+from tnesi.cli import data, demo, fit, inspect, label, predict, reproduce, tune
 from tnesi.cli.console import paragraphs
 
 app = typer.Typer(
     name="tnesi",
     help="Learn classifiers from a handful of labels and plenty of unlabelled, non-negative data.\n\n"
     "DATA is a file (.npy, .npz, CSV, Parquet, IDX, Zarr), a folder of images, or the name of a data set "
-    "(see [bold]tnesi data list[/bold]). A first try, in a few seconds:\n\n"
+    "(see [bold]tnesi data list[/bold]). A first try, in seconds:\n\n"
+    "  tnesi demo\n\n"
     "  tnesi fit digits --labels-per-class 10 -o digits.tnesi\n\n"
     "  tnesi show digits.tnesi -o fields.png",
     rich_markup_mode="rich",
@@ -45,6 +46,7 @@ def _add(command: Callable[..., Any], panel: str) -> None:
 
 
 _LEARN, _LOOK, _PAPER = "Learn and predict", "Look at data and models", "The paper"
+_add(demo.demo, _LEARN)
 _add(fit.fit, _LEARN)
 _add(label.label, _LEARN)
 _add(predict.predict, _LEARN)

@@ -68,11 +68,15 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
 
 
 def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
-    """Draw the error over the labels per class: a panel for each task, a line for each method."""
+    """Draw the error by labels per class: a panel for each task, a line for each method."""
     tasks, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("task", "method"))
     ticks = sorted({row["labels_per_class"] for row in rows})
     with drawing():
-        figure, panels = new_panels(len(tasks), columns=3)
+        if len(tasks) > 1:
+            figure, panels = new_panels(len(tasks), columns=3)
+        else:
+            figure, axes = new_axes(4.8, 3.4)
+            panels = [axes]
         for task, axes in zip(tasks, panels, strict=True):
             mine = [row for row in rows if row["task"] == task]
             for i, method in enumerate(methods):
@@ -84,12 +88,17 @@ def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
                 )  # fmt: skip
             log_x(axes, ticks)
             axes.set_xlim(0.8 * ticks[0], 1.25 * ticks[-1])
-            log_y(axes, [row["ours"]["mean"] for row in mine])
+            means = [row["ours"]["mean"] for row in mine]
+            log_y(axes, [*means, *(mean + bar for mean, bar in zip(means, _bars(mine, "ours"), strict=True))])
             axes.set_title(label(titles[task], 36), fontsize=9, color=INK)
         figure.supxlabel("labels per class", fontsize=9, color=INK)
         figure.supylabel("test error %", fontsize=9, color=INK)
         handles = panels[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper left", ncols=len(methods), frameon=False, labelcolor="linecolor")
+        look: dict[str, Any] = {"frameon": False, "labelcolor": "linecolor"}
+        if len(tasks) > 1:
+            figure.legend(*handles, loc="outside upper left", ncols=len(methods), **look)
+        else:
+            panels[0].legend(*handles, loc="upper right", **look)
     said = "; ".join(
         f"{titles[row['task']]}, {row['method']}, {row['labels_per_class']}: {row['ours']['mean']:.2f} %"
         for row in rows

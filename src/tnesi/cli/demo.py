@@ -1,0 +1,69 @@
+"""``tnesi demo``: what few labels achieve, beside scikit-learn, in half a minute."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+
+
+@errors_for_people
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="PICTURE", help="The plot, a PNG file.")] = Path(
+        "demo.png"
+    ),
+    draws: Annotated[int, typer.Option(min=1, max=1000, help="Random draws of labels to average over.")] = 10,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compare tnesi with scikit-learn on 8 x 8 digits with 1, 2, 5 and 10 labels per class.
+
+    All classifiers have their default settings and get the same random labels. The data come with scikit-learn.
+
+    [bold]Example[/bold]
+
+      tnesi demo
+    """
+    from tnesi._files import replacing
+    from tnesi.data import load_named
+    from tnesi.experiments.comparison import compare
+    from tnesi.report.figures.canvas import to_png
+    from tnesi.report.figures.errors import error_by_method
+
+    out = Output(as_json, quiet)
+    began = time.perf_counter()
+    with out.progress("comparing classifiers") as progress:
+        data = load_named("digits")
+        rows = compare(data, draws=draws, progress=progress)
+        progress.tell("drawing the plot")
+        picture = to_png(error_by_method({data.name: "8 x 8 digits"}, rows).figure, dpi=160)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as temporary:
+            temporary.write_bytes(picture)
+    numbers = list(dict.fromkeys(row["labels_per_class"] for row in rows))
+    cells = [
+        [method, *(f"{row['ours']['mean']:.1f} ± {row['ours']['sem']:.1f}" for row in own)]
+        for method, own in groupby(rows, key=lambda row: row["method"])
+    ]
+    out.table(
+        f"8 x 8 digits: test error in %, mean of {draws} draws of labels ± standard error",
+        ["labels per class", *map(str, numbers)],
+        cells,
+    )
+    out.say(f"{len(data.y):,} training rows, of which only those were labeled; {time.perf_counter() - began:.0f} s.")
+    out.say(f"Plot: {output}")
+    out.say(f"Label digits yourself, on a page in the browser: {_program()} label digits")
+    out.finish(plot=output, rows=rows)
+
+
+def _program() -> str:
+    """Return how to call this program from here: by its path unless the shell finds it."""
+    return "tnesi" if shutil.which("tnesi") else os.path.relpath(sys.argv[0])
