@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
+from tnesi import SimpletronClassifier, save
 from tnesi.data import Data, DataNotFoundError, load_named
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored, and their children would inherit that.
@@ -25,14 +28,19 @@ settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what starts a studio or a browser; what is slow comes first, so that workers end together."""
+    """Mark as slow what starts a studio or a browser. The slowest come first, so that workers end together."""
     for item in items:
         folder = item.path.parent
         in_browser = folder.name == "browser"
         as_process = folder.name == "studio" and "run" in getattr(item, "fixturenames", ())
         if in_browser or as_process:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=_order)
+
+
+def _order(item: pytest.Item) -> int:
+    slow = item.get_closest_marker("slow")
+    return 2 if slow is None else int(not slow.kwargs.get("first"))
 
 
 def _found(name: str) -> Data:
@@ -47,6 +55,24 @@ def _found(name: str) -> Data:
 @pytest.fixture(scope="session")
 def mnist() -> Data:
     return _found("mnist")
+
+
+@pytest.fixture(scope="session")
+def mnist_model(mnist: Data, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with what the default classifier learns from MNIST without labels; workers share it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    path = folder / "mnist.tnesi"
+    try:
+        (folder / "mnist.tnesi.started").mkdir()
+    except FileExistsError:  # by another worker
+        deadline = time.monotonic() + 600
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    else:
+        save(SimpletronClassifier(random_state=0).fit(mnist.X, np.full(len(mnist.y), -1)), path)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -155,9 +155,9 @@ import sys, warnings
 import numpy as np
 from tnesi import SimpletronClassifier
 rng = np.random.default_rng(0)
-X = rng.integers(0, 255, (6000, 60)).astype(np.uint8)
-y = np.where(np.arange(6000) < 50, np.arange(6000) % 5, -1)
-clf = SimpletronClassifier(900, norm=200, tol=0, max_iter=100000, label_max_iter=3, random_state=0, {parameters},
+X = rng.integers(0, 255, (2000, 60)).astype(np.uint8)
+y = np.where(np.arange(2000) < 50, np.arange(2000) % 5, -1)
+clf = SimpletronClassifier(600, norm=200, tol=0, max_iter=100000, label_max_iter=3, random_state=0, {parameters},
                            callback=lambda r: print("iteration", r["iteration"], flush=True))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -140,6 +140,8 @@ class Reader:
             words += ["--runs", "2"] if "digits-table" in words else ["--runs", "1", "--quick"]
         if words[0] == "label":
             words = ["label", "--help"]  # it would not end
+        if words[0] == "demo":
+            words += ["--draws", "1"]
         if words[0] == "tune":
             words += ["--splits", "2"]
         result = CliRunner().invoke(app, words)
@@ -236,7 +238,7 @@ def test_examples_run(page: Path) -> None:
             reader.follow(block)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.usefixtures("folder")
 def test_slow_examples_run() -> None:
     slow = [block for page in PAGES for block in blocks(page) if block.comment == "slow"]

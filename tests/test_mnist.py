@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier
+from tnesi import SimpletronClassifier, load
 from tnesi.data import Data, few_labels
 from tnesi.search.exact import ExactSearch
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def fitted(mnist: Data) -> SimpletronClassifier:
-    return SimpletronClassifier(random_state=0).fit(mnist.X, mnist.y)
+@pytest.fixture
+def learned(mnist_model: Path) -> SimpletronClassifier:
+    return load(mnist_model)
 
 
 def error(classifier: SimpletronClassifier, mnist: Data) -> float:
     return 100 * (1 - float(classifier.score(mnist.test.X, mnist.test.y)))
 
 
-def test_all_labels(fitted: SimpletronClassifier, mnist: Data) -> None:
+def test_all_labels(learned: SimpletronClassifier, mnist: Data) -> None:
+    fitted = learned.fit_labels(mnist.y)
     assert fitted.mixture_.n_components_ == 10_000
     assert fitted.mixture_.converged_
     assert error(fitted, mnist) < 3.2
 
 
-def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifier, mnist: Data) -> None:
+def test_neighbourhood_prediction_is_as_good_as_exact(learned: SimpletronClassifier, mnist: Data) -> None:
+    fitted = learned.fit_labels(mnist.y)
     found = error(fitted, mnist)
     mixture = fitted.mixture_
     neighbours, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
@@ -38,6 +42,16 @@ def test_neighbourhood_prediction_is_as_good_as_exact(fitted: SimpletronClassifi
 
 
 @pytest.mark.parametrize(("per_class", "most"), [(10, 4.2), (300, 3.8)])
-def test_few_labels(fitted: SimpletronClassifier, mnist: Data, per_class: int, most: float) -> None:
-    fitted.fit_labels(few_labels(mnist.y, per_class, np.random.default_rng(0)))
+def test_few_labels(learned: SimpletronClassifier, mnist: Data, per_class: int, most: float) -> None:
+    fitted = learned.fit_labels(few_labels(mnist.y, per_class, np.random.default_rng(0)))
     assert error(fitted, mnist) < most
+
+
+def test_ten_questions(learned: SimpletronClassifier, mnist: Data) -> None:
+    """The rows that `suggest` asks for are of all classes, and name them."""
+    y = np.full(len(mnist.y), -1)
+    rows = [one.row for one in learned.suggest(10)]
+    y[rows] = mnist.y[rows]
+    fitted = learned.fit_labels(y)
+    assert fitted.classes_.size == 10
+    assert error(fitted, mnist) < 4.6

@@ -305,14 +305,3 @@ def test_names_and_unknown_classes(digits: Any) -> None:
         assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
     assert min(asked_for) >= 2  # one mixture in six or so misses one
     assert asked_for.count(3) >= 2
-
-
-@pytest.mark.slow
-def test_ten_questions_on_mnist(mnist: Any) -> None:
-    y = np.full(len(mnist.y), -1)
-    clf = SimpletronClassifier(random_state=5).fit(mnist.X, y)
-    rows = rows_of(clf.suggest(10))
-    y[rows] = mnist.y[rows]
-    clf.fit_labels(y)
-    assert clf.classes_.size == 10
-    assert 100 * (1 - clf.score(mnist.test.X, mnist.test.y)) < 4.6

@@ -22,7 +22,7 @@ def answer_calmly(person: Any, truth: list[str], numbers: range) -> list[int]:
     return rows
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_ten_digits_of_mnist(
     studio: Callable[..., Any], visit: Callable[..., Any], mnist: Data, tmp_path: Path
 ) -> None:
