@@ -130,7 +130,7 @@ def labels(options: argparse.Namespace) -> list[Row]:
             rows.insert(0, Row("what is learned once before, without labels", first - again, "s", 1.0))
     classifier.set_params(label_method="hebbian")
     seconds = best_of(3, lambda: classifier.fit_labels(few))
-    return [*rows, Row("100 passes of the published rule (fit_labels), 60,000 rows", seconds, "s", 1.0)]
+    return [*rows, Row("100 passes of self-labeling (fit_labels), 60,000 rows", seconds, "s", 1.0)]
 
 
 def predict(options: argparse.Namespace) -> list[Row]:

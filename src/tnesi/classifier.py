@@ -51,23 +51,24 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         How the second layer learns from unlabelled rows. "cluster" finds as many clusters as there are classes without
         any label, then gives them names: best where every class is one cluster. "soft" spreads the labels from row to
         row over the fields that they share. "auto" takes the one that predicts labels left out better; with one label
-        per class it asks how clear the clusters and their names are. "hebbian" is self-labelling by the published rule,
-        and what "auto" means for the Hebbian solver, with recurrence, or without self-labelling.
+        per class it asks how clear the clusters and their names are. "hebbian" is self-labeling with the paper's
+        update of the second layer, and what "auto" means for the Hebbian solver, with recurrence, or without
+        self-labelling.
     unknown_classes : int, default=0
         Number of classes of which there is no label at all. Their rows are found as clusters that get no name ("auto"
         is "cluster" then), and predicted as `unlabelled`, which becomes the last of `classes_`.
     self_labelling : bool, default=True
         Whether unlabelled rows teach the second layer.
     threshold : float, default=0.6
-        Of the published rule: a row teaches where its best class is ahead of the second best by more than this.
+        Minimum margin between the two best classes for a row to be self-labeled ("hebbian" only).
     recurrent : bool, default=False
         Whether the second layer acts on the first one, which then learns from the labels too.
     label_learning_rate : float, default=20.0
-        Of the published rule: its rate is this times K / N (K / number of labels without self-labelling). With
-        the EM solver it falls to a quarter towards the end, and the threshold rises half way to 1.
+        Rate of self-labeling, in units of K / N, or of K / number of labels without self-labeling ("hebbian" only). The
+        paper's is 0.2. With the EM solver it falls to a quarter towards the end, and the threshold rises halfway to 1.
     label_max_iter : int, default=100
-        Of the published rule: passes over the activities (EM solver; the Hebbian one learns both layers together, in
-        `max_iter` passes).
+        Passes of self-labeling over the activities ("hebbian" only). The Hebbian solver learns both layers together, in
+        `max_iter` passes.
     unlabelled : object, default=-1
         The marker of rows without a label in `y`. It may be a string, a number, None or NaN. Missing values (None,
         NaN, NA) and empty strings are unlabelled in any case, and so is the text "-1" where the marker is -1.

@@ -71,7 +71,7 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
 def test_label_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
     words = ("fit", "digits", "--labels-per-class", 1, "--fields", 100, "-o", place)
-    for method, said in (("cluster", "named by the labels"), ("soft", "spread"), ("hebbian", "the published rule")):
+    for method, said in (("cluster", "named by the labels"), ("soft", "spread"), ("hebbian", "self-labeling")):
         assert said in run(*words, "--label-method", method).stdout
         assert run_json("info", place)["learned"]["label method"] == method
         shown = run("show", place, "-o", tmp_path / "f.png", "--fields", 9).stdout

@@ -203,7 +203,7 @@ def test_weights(new_folder: MakeFolder, digits: tuple[Any, Any]) -> None:
     page = page_of(folder)
     assert len(page.all("img")) == 1
     assert "30 of 30 fields" in page.text
-    assert "The second layer: the published rule (hebbian)." in page.text
+    assert "The second layer: self-labeling (hebbian)." in page.text
     for model, said in (("../outside.tnesi", "not in the run folder"), ("missing.tnesi", "cannot be shown")):
         folder.append(record | {"model": model})
         page = page_of(folder)

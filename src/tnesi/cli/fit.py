@@ -68,7 +68,7 @@ def fit(
         typer.Option(
             metavar="METHOD",
             help="How unlabelled rows get classes. cluster: find clusters, then name them. soft: spread the labels. "
-            "hebbian: the published rule. auto: what suits the data.",
+            "hebbian: self-labeling. auto: what suits the data.",
         ),
     ] = "auto",
     unknown_classes: Annotated[

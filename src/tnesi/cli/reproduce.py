@@ -55,6 +55,7 @@ def reproduce(
     from tnesi.experiments import reproduce as run
     from tnesi.report.page import write_report
     from tnesi.report.text import text_tables
+    from tnesi.report.words import measured
 
     if solver not in ("em", "hebbian"):
         raise ValueError(f"--solver {solver}: give em or hebbian")
@@ -80,6 +81,7 @@ def reproduce(
         for title, columns, rows in text_tables(folder):
             out.table(title, columns, rows)
         _notes(out, folder)
+        out.say(f"{measured(folder.configuration)}.")
         out.say(f"Report: {page}")
         results[protocol.name] = {"folder": place, "report": page, "summary": _summary(folder)}
     out.finish(results=results)

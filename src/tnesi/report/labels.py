@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 DOUBTFUL = 0.8
 """Classes with a lower confidence may have been confused."""
 METHODS = {
-    "hebbian": "the published rule (hebbian)",
+    "hebbian": "self-labeling (hebbian)",
     "cluster": "clusters that were found first and named by the labels (cluster)",
     "soft": "labels that spread over the fields (soft)",
     "": "labelled rows only, as it was interrupted",

@@ -91,10 +91,8 @@ def _contents(folder: RunFolder) -> Row:
 
 
 def _subtitle(configuration: Row) -> str:
-    machine = configuration.get("machine", {})
     of_paper = f"{configuration['reference']} of the paper, reproduced" if configuration.get("reference") else ""
-    made = f"tnesi {machine['tnesi']}, {machine['date']}" if {"tnesi", "date"} <= set(machine) else ""
-    return " · ".join(text for text in (of_paper, made) if text)
+    return " · ".join(text for text in (of_paper, words.measured(configuration)) if text)
 
 
 def _times(configuration: Row, records: list[Row]) -> list[Section]:
@@ -148,9 +146,7 @@ def _circumstances(configuration: Row) -> Section:
     protocol: Row = {
         **of_data,
         **{f"network: {name}": preset for name, preset in methods.items()},
-        "solver": {"em": "em: truncated variational EM", "hebbian": "hebbian: the published online rule"}.get(
-            configuration.get("solver", ""), configuration.get("solver")
-        ),
+        "solver": words.SOLVERS.get(configuration.get("solver", ""), configuration.get("solver")),
         **configuration.get("parameters", {}),
         "rows used in training": configuration.get("train_rows"),
         "labels per class": _listed(configuration.get("labels_per_class")),

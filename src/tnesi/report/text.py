@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tnesi._files import replacing
 from tnesi.experiments.run_folder import RunFolder
 from tnesi.experiments.summary import behind_best, by_setting, summarise
+from tnesi.report.words import measured
 
 
 class TextTable(NamedTuple):
@@ -62,6 +63,7 @@ def write_tables(folder: RunFolder) -> None:
         lines += [f"## {title}", ""]
         lines += ["| " + " | ".join(cells) + " |" for cells in (columns, ["---"] * len(columns), *rows)]
         lines.append("")
+    lines += [f"{measured(folder.configuration)}.", ""]
     with replacing(folder.path / "summary.md") as temporary:
         temporary.write_text("\n".join(lines), encoding="utf-8", errors="replace")
     settings = [_flat(row) for row in summarise(folder)]

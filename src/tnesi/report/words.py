@@ -26,6 +26,23 @@ QUICK = (
 )
 
 
+SOLVERS = {
+    "em": "truncated variational EM, then self-labeling at a hundred times the published rate",
+    "hebbian": "the published online rule, then the second layer by itself",
+}
+"""What learned the networks of a table."""
+
+
+def measured(configuration: Row) -> str:
+    """Return solver, machine, date, version and commit of the figures in a folder, as far as they are known."""
+    machine = configuration.get("machine", {})
+    solver = {"em": "EM", "hebbian": "online rule"}.get(configuration.get("solver", ""), "")
+    version = f"tnesi {machine['tnesi']}" if machine.get("tnesi") else ""
+    commit = f"commit {machine['commit']}" if machine.get("commit") else ""
+    parts = [solver, machine.get("processor", ""), machine.get("date", ""), version, commit]
+    return ", ".join(str(part) for part in parts if part)
+
+
 def banners(configuration: Row, records: list[Row]) -> list[str]:
     """Return what a reader must know before looking at any figure."""
     found = [QUICK] if configuration.get("quick") else []
