@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
@@ -71,9 +69,7 @@ def compare(
             for name, classifier in others.items():
                 progress.tell(f"draw {draw + 1} of {draws}, {k} labels per class: {name}")
                 rows = np.flatnonzero(y >= 0) if isinstance(classifier, LogisticRegression) else np.arange(len(y))
-                with threadpool_limits(1), warnings.catch_warnings():  # matrices too small for two threads
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    warnings.filterwarnings("ignore", "y contains no unlabeled", UserWarning)
+                with threadpool_limits(1):  # matrices are too small for more
                     predicted = classifier.fit(scaled[rows], y[rows]).predict(scaled_test)
                 errors[name, k].append(_error(predicted, data.test.y))
                 progress.advance()
@@ -84,11 +80,10 @@ def compare(
 
 
 def _others() -> dict[str, ClassifierMixin]:
-    regression = LogisticRegression(max_iter=1000)
     return {
-        "LogisticRegression": regression,  # of the labeled rows alone
-        "SelfTrainingClassifier": SelfTrainingClassifier(regression),
-        "LabelSpreading": LabelSpreading(max_iter=100),
+        "LogisticRegression": LogisticRegression(),  # of the labeled rows alone
+        "SelfTrainingClassifier": SelfTrainingClassifier(LogisticRegression()),
+        "LabelSpreading": LabelSpreading(),
     }
 
 
