@@ -70,7 +70,10 @@ def test_sample(fitted: tuple[PoissonMixture, Any]) -> None:
 
 def test_more_truncation_costs_free_energy(fitted: tuple[PoissonMixture, Any]) -> None:
     _, X = fitted
-    energy = [PoissonMixture(60, truncation=t, norm=180, random_state=0).fit(X).score(X) for t in (1, 5, None)]
+    energy = [
+        np.mean([PoissonMixture(60, truncation=t, norm=180, random_state=seed).fit(X).score(X) for seed in range(3)])
+        for t in (1, 5, None)
+    ]  # one fit differs from another by 0.25 +- 0.07
     assert energy[0] < energy[1]
     assert energy[0] < energy[2]
 

@@ -67,7 +67,7 @@ def labelled(digits: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(60, norm=180, random_state=0, max_iter=30, **parameters)
+    return SimpletronClassifier(60, norm=180, random_state=0, **parameters)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])

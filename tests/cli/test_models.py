@@ -318,7 +318,7 @@ def test_predictions_into_a_pipe_and_through_a_link(run: Callable[..., Any], mod
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
     run("predict", model, "digits", "-o", tmp_path / "pipe")
-    assert reader.communicate(timeout=10)[0] == (tmp_path / "target.csv").read_text()
+    assert reader.communicate(timeout=60)[0] == (tmp_path / "target.csv").read_text()
 
 
 def test_photos_of_another_size(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:

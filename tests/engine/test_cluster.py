@@ -53,7 +53,8 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_scheduler_that_dies(
     counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_a_pass: bool
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)
+    for limit in ("CONNECT_SECONDS", "WORKER_SECONDS"):
+        monkeypatch.setattr(cluster, limit, 60)
     file = tmp_path / "scheduler.json"
     common = f"--scheduler-file {file} --host 127.0.0.1 --no-dashboard"
     scheduler = _start(f"distributed.cli.dask_scheduler {common} --port 0")
@@ -62,6 +63,7 @@ def test_a_scheduler_that_dies(
     def kill(record: dict[str, Any]) -> None:
         if record["iteration"] != 2:
             return
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)  # from here on nobody answers
         if during_a_pass:  # the next one; where it is over sooner, a later one
             threading.Timer(0.002, scheduler.kill).start()
         else:
@@ -144,7 +146,7 @@ print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
 @pytest.mark.slow
 def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
+        [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=180
     )
     assert ended.stdout.startswith("2 learning was interrupted"), ended.stderr
     assert ended.stdout.endswith("(2 complete) []\n")
@@ -156,7 +158,7 @@ def test_a_script_without_a_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CTRL_C)
     ended = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, start_new_session=True, timeout=60
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, start_new_session=True, timeout=180
     )
     assert "needs its calls under `if __name__ == '__main__':`" in ended.stderr
 

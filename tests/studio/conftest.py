@@ -203,7 +203,7 @@ class Process:
     def end(self, how: int = signal.SIGINT) -> int:
         if self.process.poll() is None:
             self.process.send_signal(how)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=90)
 
 
 @pytest.fixture

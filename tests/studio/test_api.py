@@ -53,10 +53,11 @@ def test_answers_raise_the_share_decided(page: Any, waiting: Any, monkeypatch: p
     assert one["advice"]["kind"] == "need_classes"  # one class is not enough
     few = answered(2)
     many = answered(17)
-    assert many["decided"] > max(few["decided"], 0.7)
+    assert many["decided"] > few["decided"]  # over 21 seeds by 0.65 +- 0.18, at least 0.36
     assert many["answers"]["labels"] == 20
-    estimate = many["error_estimate"]
-    assert 0 < estimate["low"] < estimate["value"] < estimate["high"] < 0.6
+    before, estimate = few["error_estimate"], many["error_estimate"]
+    assert 0 <= estimate["low"] < estimate["value"] < estimate["high"] < before["high"]  # by 0.49 +- 0.11
+    assert estimate["value"] < before["value"]  # by 0.48 +- 0.12
     assert sum(one["rows"] for one in many["classes"]) == many["data"]["rows"]
     assert [one["colour"] for one in many["classes"]] == list(range(len(many["classes"])))
     assert all(one["key"] == one["name"] for one in many["classes"])
@@ -154,16 +155,16 @@ def test_the_gallery(page: Any) -> None:
         "row": 0, "file": None, "label": None, "predicted": None, "probability": None, "margin": None,
     }  # fmt: skip
     assert page.get("/api/gallery?class=3")["total"] == 0
-    label_some(page, 20)
-    sure = page.get("/api/gallery?class=3&order=certain&limit=200")["rows"]
-    unsure = page.get("/api/gallery?class=3&order=uncertain&limit=200")["rows"]
-    assert {row["predicted"] for row in sure + unsure} == {"3"}
+    name = label_some(page, 20)["classes"][0]["name"]
+    sure = page.get(f"/api/gallery?class={name}&order=certain&limit=200")["rows"]
+    unsure = page.get(f"/api/gallery?class={name}&order=uncertain&limit=200")["rows"]
+    assert {row["predicted"] for row in sure + unsure} == {name}
     assert [row["margin"] for row in sure] == sorted((row["margin"] for row in sure), reverse=True)
     assert [row["margin"] for row in unsure] == sorted(row["margin"] for row in unsure)
     labelled = page.get("/api/gallery?labelled=1")
     assert labelled["total"] == 20
-    of_class = page.get("/api/gallery?labelled=1&class=3&order=certain")
-    assert {row["label"] for row in of_class["rows"]} == {"3"}
+    of_class = page.get(f"/api/gallery?labelled=1&class={name}&order=certain")
+    assert {row["label"] for row in of_class["rows"]} == {name}
     everything = page.get("/api/gallery?offset=1390")
     assert (everything["total"], len(everything["rows"])) == (1397, 7)
 

@@ -166,7 +166,7 @@ def test_no_path_is_a_file(page: Any, path: str) -> None:
 def test_sizes_are_limited(page: Any) -> None:
     large = b" " * (MOST_BYTES + 1)
     assert page.send("POST", "/api/answers", large, posting(page)).status == 413
-    with socket.create_connection(("127.0.0.1", page.door.port), timeout=10) as raw:  # one that does not say its length
+    with socket.create_connection(("127.0.0.1", page.door.port), timeout=60) as raw:  # one that does not say its length
         head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
         start = f"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}"
         raw.sendall(f"{start}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode())

@@ -242,12 +242,12 @@ def test_writing_goes_on_after_reading_has_failed_too(stores: Stores, monkeypatc
     monkeypatch.setattr(store, "_insert", broken)
     for _ in range(2):
         with pytest.raises(DiskError):
-            store.label(2, "dog").result(timeout=10)
+            store.label(2, "dog").result(timeout=60)
     monkeypatch.setattr(store, "_insert", insert)
     with pytest.raises(DiskError):  # what there was has to be known first
-        store.label(2, "dog").result(timeout=10)
+        store.label(2, "dog").result(timeout=60)
     monkeypatch.setattr(store, "_read", read)
-    store.label(3, "dog").result(timeout=10)
+    store.label(3, "dog").result(timeout=60)
     assert store.view.labels == {1: "cat", 3: "dog"}
 
 

@@ -45,13 +45,13 @@ class Studio:
             self._process = subprocess.Popen(
                 [*self._words, *options], cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
             )
-        for _ in range(600):
+        for _ in range(1800):
             said = self._log.read_text()
             if found := re.search(r"http://\S+/\?token=\S+", said):
                 return found[0]
             assert self._process.poll() is None, said
             time.sleep(0.05)
-        raise AssertionError(f"no address within 30 s: {said}")
+        raise AssertionError(f"no address within 90 s: {said}")
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the server itself, beside the page."""
@@ -62,11 +62,11 @@ class Studio:
             return json.load(answer)
 
     def wait_until_ready(self) -> None:
-        for _ in range(1200):
+        for _ in range(3600):
             if self.ask("GET", "/api/state")["phase"] == "ready":
                 return
             time.sleep(0.05)
-        raise AssertionError("not ready within a minute")
+        raise AssertionError("not ready within three minutes")
 
     def forget_all(self) -> None:
         """Undo everything."""
@@ -184,7 +184,7 @@ class Person:
             "other => document.querySelector('.question.asking:not(.pending)')"
             " && document.getElementById('question-row').textContent.split(' ').at(-1) !== other",
             arg=str(other_than),
-            timeout=60_000,
+            timeout=90_000,
         )
         return self.row
 
@@ -220,7 +220,7 @@ class Person:
             "n => document.querySelector('#count .number').textContent === n"
             " && document.querySelector('#status').textContent.match(/All answers saved|Ready/)",
             arg=str(number),
-            timeout=30_000,
+            timeout=90_000,
         )
 
     def export(self, file: str, folder: Path) -> Path:
@@ -261,7 +261,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
     def open_page(address: str, beside: Person | None = None, **options: Any) -> Person:
         options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
         context = beside.context if beside else browser.new_context(**options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         met.append(Person(context, address))
         return met[-1]
 

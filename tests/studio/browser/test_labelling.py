@@ -20,12 +20,12 @@ def test_ten_answers_and_what_comes_of_them(
     assert "token" not in person.page.url
     rows = person.answer(truth, 2)
     person.wait_for_answers(2)
-    before = person.number("decided")
+    before = person.number("error")
     rows += person.answer(truth, 8)
     person.wait_for_answers(10)
     assert len(set(rows)) == 10
-    assert person.number("decided") > before
-    assert 0 < person.number("error") < 60
+    assert person.number("decided") > 40  # over 20 seeds 91 +- 10; it may be 99 with two labels
+    assert 0 < person.number("error") < min(before, 60)  # 22 +- 5, after 66 +- 5
     assert "likely" in person.page.inner_text("#error .words")
     assert person.page.locator(".trail .chip.saved").count() == 6
     assert {name.strip() for name in person.page.locator(".class-list .class-name").all_inner_texts()} == {
