@@ -52,7 +52,7 @@ def refused_or_the_same(sound: Sound, content: bytes) -> None:
 
 
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(max_examples=300)
+@settings(max_examples=settings.default.max_examples * 5)
 def test_a_flipped_bit(sound: Sound, place: float, bit: int) -> None:
     content = bytearray(sound[1])
     content[int(place * len(content))] ^= 1 << bit
@@ -60,7 +60,7 @@ def test_a_flipped_bit(sound: Sound, place: float, bit: int) -> None:
 
 
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(max_examples=100)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_a_flipped_bit_in_an_array(sound: Sound, place: float, bit: int) -> None:
     path, content = sound[0], bytearray(sound[1])
     start = 8 + int.from_bytes(content[:8], "little")
@@ -82,7 +82,7 @@ def test_a_truncated_file(sound: Sound, share: float) -> None:
     places=st.tuples(st.floats(0, 1, exclude_max=True), st.floats(0, 1, exclude_max=True)),
     length=st.sampled_from([1, 2, 4, 64]),
 )
-@settings(max_examples=200)
+@settings(max_examples=settings.default.max_examples * 3)
 def test_swapped_bytes(sound: Sound, places: tuple[float, float], length: int) -> None:
     content = bytearray(sound[1])
     first, second = (int(place * (len(content) - length)) for place in places)

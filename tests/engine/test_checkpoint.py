@@ -18,7 +18,7 @@ from safetensors.numpy import load, load_file, save_file
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.engine import store
-from tnesi.engine.checkpoint import CheckpointError
+from tnesi.engine.checkpoint import FORMAT, CheckpointError
 
 KILLED_AT_RANDOM = """
 import json, os, signal, sys, time
@@ -206,9 +206,8 @@ def test_damaged_states_are_refused(digits: tuple[Any, Any], tmp_path: Path, dam
         case "empty":
             path.write_bytes(b"")
         case "other format":
-            save_file(
-                arrays, path, {key: value.replace('"format": 2', '"format": 99') for key, value in header.items()}
-            )
+            changed = {key: value.replace(f'"format": {FORMAT}', '"format": 99') for key, value in header.items()}
+            save_file(arrays, path, changed)
         case "ids":
             arrays["ids"][3, 3] = 60
             save_file(arrays, path, header)
@@ -282,7 +281,7 @@ def sound_state(tmp_path_factory: pytest.TempPathFactory, digits: tuple[Any, Any
     ("name", "damage"), [(name, damage) for damage, (names, _) in DAMAGES.items() for name in names]
 )
 @given(place=st.integers(0, 2**31))
-@settings(max_examples=3)
+@settings(max_examples=settings.default.max_examples // 20)
 def test_damaged_arrays_are_refused(
     digits: tuple[Any, Any], sound_state: tuple[Path, bytes], name: str, damage: str, place: int
 ) -> None:
@@ -296,8 +295,7 @@ def test_damaged_arrays_are_refused(
 
 
 @given(name=st.sampled_from([*FLOATS, "ids", "lists"]), place=st.integers(0, 2**31), bit=st.integers(0, 31))
-@settings(max_examples=60)
-def test_no_flipped_bit_leads_to_nan(
+def test_no_flipped_bit_goes_unnoticed(
     digits: tuple[Any, Any], sound_state: tuple[Path, bytes], name: str, place: int, bit: int
 ) -> None:
     folder, whole = sound_state
@@ -305,15 +303,12 @@ def test_no_flipped_bit_leads_to_nan(
     arrays[name].reshape(-1).view(np.uint32)[place % arrays[name].size] ^= np.uint32(1 << bit)
     metadata = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])["__metadata__"]
     save_file(arrays, path, metadata)
-    try:
-        found = mixture(folder, n_components=600, max_iter=3, resume=True).fit(digits[0])
-    except CheckpointError:
-        return
-    assert np.isfinite(found.weights_).all()
+    with pytest.raises(CheckpointError, match="its checksum does not match"):
+        mixture(folder, n_components=600, max_iter=3, resume=True).fit(digits[0])
 
 
 @pytest.mark.parametrize("entry", ["objective", "gain", "age", "free_energy"])
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "null"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "null", f"1{'0' * 400}"])
 def test_damaged_numbers_are_refused(
     digits: tuple[Any, Any], sound_state: tuple[Path, bytes], entry: str, number: str
 ) -> None:
