@@ -83,6 +83,13 @@ def test_few_labels_go_nearly_as_far_as_in_fit(shuffled: tuple[Any, Any, Any, An
     assert np.mean(gap) < 0.09  # over 20 seeds 0.016 +- 0.014
 
 
+def test_a_prior_that_outweighs_the_stream_is_refused(shuffled: tuple[Any, Any, Any, Any]) -> None:
+    X = shuffled[0]
+    model = mixture().fit(X).set_params(shrinkage=1e6)
+    with pytest.raises(ValueError, match=r"shrinkage=1e\+06 outweighs the data"):
+        model.partial_fit(X[:100])
+
+
 def test_attributes(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, _, X_test, _ = shuffled
     model = mixture()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from tnesi._first_layer import learn_first_layer
+from tnesi._first_layer import check_shrinkage, learn_first_layer
 from tnesi._given_rows import GivenRows
 from tnesi._parameters import unchanged_on_failure
 from tnesi.engine.interrupt import completed
@@ -109,6 +109,7 @@ def _go_on(mixture: Any, given: GivenRows) -> tuple[Activities, float, float]:
     if mixture._stream is None:
         check_goes_on(mixture)
         known = mixture._fields, mixture._search, mixture.norm_, mixture._mass
+        check_shrinkage(mixture.shrinkage, float(mixture._mass.sum()) + given.total, mixture.n_components_)
         mixture._stream = Stepwise.of(*known, float(mixture.shrinkage))
     stream: Stepwise = mixture._stream
     part = given.engine(SimpleNamespace(engine="local"), n_threads).part

@@ -68,7 +68,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
     shrinkage : float, default=1.0
         Every field is drawn to the mean of the data as if it had seen so many rows there (EM only): fields of few
-        rows then explain new ones better. 0 is maximum likelihood, as published. More than 100 times the rows per
+        rows then explain new ones better. 0 is maximum likelihood, as published. More than ten times the rows per
         field is refused.
     batch_size : int, default=25
         Rows in a mini-batch (Hebbian solver only).
@@ -76,7 +76,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         The rate is this times C / N (Hebbian solver only).
     zero_rows : {"uniform", "error"}, default="uniform"
         How to handle rows that are all zero, such as blank images and empty documents. "uniform" treats them as evenly
-        spread over all features, and `fit` warns once that there are some. "error" refuses them.
+        spread over all features, and `fit` warns once that there are some. "error" refuses them. In a sparse matrix
+        they become dense, and may take 1 GB together; beyond that they are refused.
     half_life : float or None, default=None
         Of `partial_fit`: a row counts half when so many others (their weights, if they have any) have come after it.
         In the long run the fields then know 1.44 half-lives of rows, and follow a stream that changes. None is never to
