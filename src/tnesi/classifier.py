@@ -27,7 +27,7 @@ from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.cluster import cluster_for
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import Matrix, ZeroRows
-from tnesi.layers.labels import is_unlabelled
+from tnesi.layers.labels import given_labels, is_unlabelled
 from tnesi.mixture import PoissonMixture
 
 Array = npt.NDArray[Any]
@@ -347,6 +347,9 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on the rows that have a label.
 
+        A scorer by name, such as ``scoring="accuracy"``, takes rows without a label for one more class: pass
+        `tnesi.model_selection.labeled_scorer` instead.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -362,20 +365,20 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
             Share of the labeled rows that are predicted correctly.
         """
         check_is_fitted(self)
-        known = any(is_unlabelled(self.classes_, self.unlabelled))  # unknown classes are predicted as the marker
-        labeled = np.ones(len(y), bool) if known else ~is_unlabelled(y, self.unlabelled)
         predicted = self.predict(X)
-        if not labeled.all():
-            if not labeled.any():
-                raise ValueError("no row has a label to compare with: pass the true classes as y")
+        if any(is_unlabelled(self.classes_, self.unlabelled)):  # unknown classes are predicted as the marker
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        at, labels = given_labels(y, self.unlabelled)
+        if not at.size:
+            raise ValueError("no row has a label to compare with: pass the true classes as y")
+        if at.size < predicted.size:
             warnings.warn(
-                f"{np.count_nonzero(~labeled):,} of {labeled.size:,} rows have no label and are left out of the score; "
+                f"{predicted.size - at.size:,} of {predicted.size:,} rows have no label and are left out of the score; "
                 "for cross-validation use cv=tnesi.model_selection.SemiSupervisedKFold()",
                 stacklevel=2,
             )
-        at = np.flatnonzero(labeled)
         weight = None if sample_weight is None else _safe_indexing(sample_weight, at)
-        return float(accuracy_score(_safe_indexing(y, at), predicted[at], sample_weight=weight))
+        return float(accuracy_score(labels, predicted[at], sample_weight=weight))
 
     def _activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the activities of checked rows."""

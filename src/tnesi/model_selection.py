@@ -15,7 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from tnesi.layers.labels import encode_labels, is_unlabelled
+from tnesi.layers.labels import encode_labels, given_labels
 
 __all__ = ["SemiSupervisedKFold", "labeled_scorer"]
 
@@ -70,7 +70,7 @@ class SemiSupervisedKFold(BaseCrossValidator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Not looked at.
+            Ignored.
         y : array-like of shape (n_samples,)
             Labels, with the marker for unlabeled rows.
         groups : None
@@ -122,9 +122,9 @@ class _LabeledScorer:
         self._scoring, self._unlabeled = scoring, unlabeled
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        labeled = np.flatnonzero(~is_unlabelled(y, self._unlabeled))
+        labeled, labels = given_labels(y, self._unlabeled)
         if not labeled.size:
             raise ValueError("no row to score has a label: use SemiSupervisedKFold, whose test sets are labeled")
         weight = {} if sample_weight is None else {"sample_weight": _safe_indexing(sample_weight, labeled)}
         scorer = check_scoring(estimator, scoring=self._scoring)
-        return float(scorer(estimator, _safe_indexing(X, labeled), _safe_indexing(y, labeled), **weight))
+        return float(scorer(estimator, _safe_indexing(X, labeled), labels, **weight))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,3 +136,10 @@ def test_continuous_targets() -> None:
 def test_labels_of_different_kinds() -> None:
     with pytest.raises(ValueError, match="of different kinds"):
         encode_labels(np.array([1, (2, 3), "a"], dtype=object), -1)
+
+
+@pytest.mark.parametrize("kind", [lambda given: pd.DataFrame(given, dtype="Int64"), pl.DataFrame, pa.table])
+def test_a_frame_of_one_column_keeps_integers(kind: Any) -> None:
+    codes, classes = encode_labels(kind({"y": [3, None, 5, 3]}), -1)
+    assert codes.tolist() == [0, -1, 1, 0]
+    assert classes.dtype.kind == "i"

@@ -20,6 +20,8 @@ def _as_array(y: Any) -> Array:
 
     Integers with missing values (pandas' Int64, polars, Arrow) stay integers: as numbers they would become floats.
     """
+    if hasattr(y, "columns") and len(y.columns) == 1:  # a frame of one column
+        y = y.column(0) if hasattr(y, "column") else y[y.columns[0]]
     if hasattr(y, "to_pylist"):  # Arrow
         values = np.array(y.to_pylist(), dtype=object)
     elif hasattr(y, "null_count") and hasattr(y, "to_list"):  # polars
@@ -67,6 +69,19 @@ def is_unlabelled(y: Any, unlabelled: Any) -> Array:
     [False, True, True, True, False]
     """
     return _is_unlabelled(_as_array(y), unlabelled)
+
+
+def given_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
+    """Return the rows that have a label, and their labels in their natural type.
+
+    Examples
+    --------
+    >>> given_labels([3, None, 5], -1)
+    (array([0, 2]), array([3, 5]))
+    """
+    codes, classes = encode_labels(y, unlabelled, none_is_fine=True, one_is_fine=True)
+    rows = np.flatnonzero(codes >= 0)
+    return rows, classes[codes[rows]]
 
 
 def encode_labels(
