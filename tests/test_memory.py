@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tnesi._memory import free_memory, is_lack_of_memory
@@ -108,6 +109,11 @@ def test_lack_of_memory_is_no_damage(error: Exception) -> None:
     with pytest.raises(DataError, match="is damaged"), damaged("rows.npy"):
         raise OSError(errno.EIO, "Input/output error")
     assert not is_lack_of_memory(None)
+    try:
+        raise error
+    except (MemoryError, OSError):  # of the caller, who then reads a damaged file
+        with pytest.raises(DataError, match="is damaged"), damaged("rows.npy"):
+            int("decoded")
 
 
 LIMITED = """
@@ -119,23 +125,27 @@ from tnesi.data import DataError, open_data
 open_data("small.csv").X  # all libraries are loaded
 before = free_memory()
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-most = int(status["VmSize"].split()[0]) * 1024 + 100 * 2**20
+room = int(sys.argv[2]) * 2**20
+most = int(status["VmSize"].split()[0]) * 1024 + room
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
-assert free_memory() <= 100 * 2**20 < before
+assert free_memory() <= room < before
 try:
-    open_data("large.csv").X
+    open_data(sys.argv[1]).X
 except DataError as error:
     print(error)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_a_process_with_a_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "room"), [("large.csv", 30), ("large.csv", 100), ("large.npy", 30)])
+def test_a_process_with_a_limit(tmp_path: Path, name: str, room: int) -> None:
     (tmp_path / "small.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "large.csv").write_text("a,b\n" + "0.1,2\n" * 8_000_000)
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
-    )
+    if name == "large.csv":
+        (tmp_path / name).write_text("a,b\n" + "0.1,2\n" * 8_000_000)
+    else:
+        np.save(tmp_path / name, np.ones((2_000_000, 10), np.float32))
+    words = [sys.executable, "-c", LIMITED, name, str(room)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "memory" in done.stdout
     assert "damaged" not in done.stdout

@@ -11,6 +11,8 @@ _PER_WEIGHT = 24
 the rows are many, sums in float64."""
 _PER_WEIGHT_LEARNED = 8
 """Bytes that a mixture takes afterwards."""
+_HARDLY_ANY = 2**27
+"""Bytes; a few threads and buffers take as much."""
 
 
 def free_memory(root: Path = Path("/")) -> int:
@@ -30,9 +32,15 @@ def free_memory(root: Path = Path("/")) -> int:
     return max(0, min(found, default=8 * 2**30))
 
 
-def is_lack_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or one that led to it, says that there is not enough memory."""
-    while error is not None:
+def is_lack_of_memory(error: BaseException | None, outside: BaseException | None = None) -> bool:
+    """Return whether an error, or one that led to it, says that there is not enough memory.
+
+    `outside` is an exception that was being handled already; it and what led to it do not count. If hardly any memory
+    is left, every error counts: libraries report failed allocations and threads in many ways.
+    """
+    if error is not None and free_memory() < _HARDLY_ANY:
+        return True
+    while error is not None and error is not outside:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
         error = error.__cause__ or error.__context__
@@ -47,7 +55,8 @@ def _left_by_process(root: Path) -> Iterator[int]:
         return
     used = _numbers(root / "proc/self/status")
     for limit, use in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
-        most = resource.getrlimit(getattr(resource, limit))[0]
+        number = getattr(resource, limit, None)  # which some systems lack
+        most = resource.RLIM_INFINITY if number is None else resource.getrlimit(number)[0]
         if most != resource.RLIM_INFINITY:
             yield most - used.get(use, 0) * 1024
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.data.source import ArraySource, Data, DataError
+from tnesi.data.source import ArraySource, Data, DataError, damaged
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,8 @@ def map_npy(path: Path) -> Array:
     if header.n_bytes == 0:  # cannot be mapped
         return np.empty(header.shape, header.dtype)
     shape = header.shape[::-1] if header.fortran else header.shape
-    values = np.memmap(path, header.dtype, mode="r", offset=header.offset, shape=shape)
+    with damaged(path):
+        values = np.memmap(path, header.dtype, mode="r", offset=header.offset, shape=shape)
     return values.T if header.fortran else values
 
 

@@ -8,6 +8,7 @@ time. Hidden files and links to other folders are left out.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -137,6 +138,7 @@ def _visible(folder: Path) -> list[os.DirEntry[str]]:
 def _open_each(paths: list[Path], use: Any) -> list[Any]:
     """Return ``use(image)`` of each file; whatever goes wrong is an error that names the file."""
     pillow = needed("PIL.Image", "reading images")
+    outside = sys.exception()
     used = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about odd but readable files, and large ones
@@ -150,7 +152,7 @@ def _open_each(paths: list[Path], use: Any) -> list[Any]:
             except pillow.DecompressionBombError as error:
                 raise _TooLargeError(f"{path} has too many pixels ({error}): {_SMALLER}") from error
             except Exception as error:  # Pillow raises almost anything
-                if is_lack_of_memory(error):
+                if is_lack_of_memory(error, outside):
                     raise no_memory(path) from error
                 raise DataError(
                     f"{path} cannot be read as an image ({error}): remove it, or save it again as PNG"

@@ -22,7 +22,7 @@ from tnesi.data.named import NAMES, load_named
 from tnesi.data.npz import read_npz
 from tnesi.data.parquet import read_parquet
 from tnesi.data.recognise import recognise
-from tnesi.data.source import ArraySource, Data, DataError
+from tnesi.data.source import ArraySource, Data, DataError, no_memory
 from tnesi.data.sparse import CsrSource, checked_csr
 from tnesi.data.tables import read_frame
 from tnesi.data.zarr_store import read_zarr
@@ -74,7 +74,10 @@ def open_data(
     if labels is not None and label_column is not None:
         raise DataError("there are labels and a label_column: give one of them")
     if isinstance(where, str | os.PathLike):
-        data = _open_path(where, label_column, labels is None, image_shape, progress)
+        try:
+            data = _open_path(where, label_column, labels is None, image_shape, progress)
+        except MemoryError as error:
+            raise no_memory(str(where)) from error
     elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
         data = read_frame(where, label_column)
     elif label_column is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import mmap
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -40,12 +41,13 @@ def damaged(where: str | Path) -> Iterator[None]:
 
     Decoders raise almost anything on damaged files (Pillow even a SyntaxError), hence the catch-all; the cause is kept.
     """
+    outside = sys.exception()
     try:
         yield
     except (DataError, ImportError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
-        if is_lack_of_memory(error):
+        if is_lack_of_memory(error, outside):
             raise no_memory(where) from error
         raise DataError(
             f"{where} is damaged, incomplete or not what it seems ({error or type(error).__name__}): "
