@@ -154,8 +154,9 @@ inline void run(const Check& check) {
             for (std::size_t c : {1, 3, 16, 17, 65, 200})
                 shapes.push_back({d, n, c, std::vector<std::size_t>{1, 2, 15, c}[(n + shapes.size()) % 4]});
 #ifdef __SANITIZE_THREAD__  // values were compared by another build, and races do not depend on edges: fewer shapes
-    for (std::size_t i = 3; i < shapes.size(); ++i) std::swap(shapes[i], shapes[std::min(4 * i, shapes.size() - 1)]);
-    shapes.resize(shapes.size() / 4);
+    std::vector<Shape> some(shapes.begin(), shapes.begin() + 3);
+    for (std::size_t i = 3; i < shapes.size(); i += 4) some.push_back(shapes[i]);
+    shapes = some;
 #endif
     const int passed = n_passed, failed = n_failed;
     what_kernel = check.name;

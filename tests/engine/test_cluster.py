@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,8 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_scheduler_that_dies(
     counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_a_pass: bool
 ) -> None:
-    for limit in ("CONNECT_SECONDS", "WORKER_SECONDS"):
-        monkeypatch.setattr(cluster, limit, 60)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 8)  # also how long the client looks for a lost scheduler
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 90)
     file = tmp_path / "scheduler.json"
     common = f"--scheduler-file {file} --host 127.0.0.1 --no-dashboard"
     scheduler = _start(f"distributed.cli.dask_scheduler {common} --port 0")
@@ -87,11 +88,11 @@ def _start(module: str) -> subprocess.Popen[bytes]:
 
 def _address_in(file: Path) -> str:
     """Return the address of a scheduler once it has written its file."""
-    while True:
-        try:
+    for _ in range(1800):
+        with suppress(FileNotFoundError, json.JSONDecodeError):
             return str(json.loads(file.read_text())["address"])
-        except (FileNotFoundError, json.JSONDecodeError):
-            time.sleep(0.05)
+        time.sleep(0.05)
+    raise AssertionError("no scheduler within 90 s")
 
 
 def test_a_closed_client(counts: Any) -> None:

@@ -41,7 +41,7 @@ def some_rows(data: Data, seed: int) -> tuple[Any, Any, Any, Any]:
 def test_mnist_comes_near_the_best_of_a_grid(mnist: Data) -> None:
     """Over 20 seeds the difference was 0.00 +- 0.14, at most 0.25; 860 and 960 are worse by 0.6 to 1.1."""
     auto, *grid = (error(some_rows(mnist, 0), norm) for norm in ("auto", 860, 900, 960))
-    assert auto <= min(grid) + 0.6
+    assert auto <= min(grid) + 0.5
     assert chosen(mnist.X) == pytest.approx(900, abs=30)  # the paper's
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -50,20 +49,28 @@ def demo(
             temporary.write_bytes(picture)
     numbers = list(dict.fromkeys(row["labels_per_class"] for row in rows))
     cells = [
-        [method, *(f"{row['ours']['mean']:.1f} ± {row['ours']['sem']:.1f}" for row in own)]
+        [method, *(_plus_minus(row["ours"]) for row in own)]
         for method, own in groupby(rows, key=lambda row: row["method"])
     ]
+    of_draws = f"mean of {draws} draws of labels ± standard error" if draws > 1 else "one draw of labels"
     out.table(
-        f"8 x 8 digits: test error in %, mean of {draws} draws of labels ± standard error",
+        f"8 x 8 digits: test error in %, {of_draws}",
         ["labels per class", *map(str, numbers)],
         cells,
     )
-    out.say(f"{len(data.y):,} training rows, of which only those were labeled; {time.perf_counter() - began:.0f} s.")
+    out.say(f"{len(data.y):,} training rows, all others unlabeled; {time.perf_counter() - began:.0f} s.")
     out.say(f"Plot: {output}")
     out.say(f"Label digits yourself, on a page in the browser: {_program()} label digits")
     out.finish(plot=output, rows=rows)
 
 
+def _plus_minus(error: dict[str, float]) -> str:
+    return f"{error['mean']:.1f}" + (f" ± {error['sem']:.1f}" if error["runs"] > 1 else "")
+
+
 def _program() -> str:
     """Return how to call this program from here: by its path unless the shell finds it."""
-    return "tnesi" if shutil.which("tnesi") else os.path.relpath(sys.argv[0])
+    if shutil.which("tnesi"):
+        return "tnesi"
+    path = Path(sys.argv[0]).absolute()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

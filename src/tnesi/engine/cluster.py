@@ -172,8 +172,10 @@ def cluster_for(settings: Any) -> Iterator[Cluster | None]:
             raise ClusterError(f"the Dask client is {client.status}: pass one that is connected to its scheduler")
         with _report_lost_scheduler(client):
             cluster = Cluster(client)
-            stack.callback(cluster.close)
-            yield cluster
+            try:
+                yield cluster
+            finally:
+                cluster.close()
 
 
 @contextmanager

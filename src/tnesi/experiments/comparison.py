@@ -34,14 +34,14 @@ def compare(
     Parameters
     ----------
     data : Data
-        With labels and a test part. scikit-learn's classifiers get the features scaled to at most 1.
+        Dense rows with integer labels and a test part. scikit-learn's classifiers get the features scaled to at most 1.
     labels_per_class : sequence of int
         Numbers of labels to compare.
     draws : int
         Random draws of labels for each number. Every classifier gets the same ones. Five of them share a first layer,
         which does not depend on labels.
     progress : Progress, optional
-        Is told what is being learned.
+        Receives progress messages.
 
     Returns
     -------
@@ -58,9 +58,9 @@ def compare(
     errors: dict[tuple[str, int], list[float]] = {(m, k): [] for m in (OURS, *others) for k in labels_per_class}
     for draw in range(draws):
         if draw % _DRAWS_PER_MIXTURE == 0:
-            mixture = draw // _DRAWS_PER_MIXTURE
-            progress.tell(f"learning fields without labels ({mixture + 1} of {-(-draws // _DRAWS_PER_MIXTURE)})")
-            ours = SimpletronClassifier(random_state=mixture).fit(data.X, np.full(len(data.y), -1))
+            seed = draw // _DRAWS_PER_MIXTURE
+            progress.tell(f"learning fields without labels ({seed + 1} of {-(-draws // _DRAWS_PER_MIXTURE)})")
+            ours = SimpletronClassifier(random_state=seed).fit(data.X, np.full(len(data.y), -1))
         for k in labels_per_class:
             y = few_labels(data.y, k, np.random.default_rng([draw, k]))
             progress.tell(f"draw {draw + 1} of {draws}, {k} labels per class: {OURS}")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from tnesi._progress import iteration_of
 from tnesi.classifier import SimpletronClassifier
@@ -180,7 +181,8 @@ def preview(data: Data, settings: Settings) -> FirstLayer | None:
 
 def _fit(classifier: SimpletronClassifier, X: Any) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the command has mentioned blank rows
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", ".* rows are all zero", UserWarning)  # the command has mentioned them
         classifier.fit(X, np.full(X.shape[0], -1))
 
 
