@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.h)
 CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp native/tests/*.h)
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# one more worker than cores: tests of the page and of clusters mostly wait
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 1) + 1 )))
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
 .PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-sanitized lint \

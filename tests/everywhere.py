@@ -38,7 +38,8 @@ class Configuration:
     options: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     """Words before the command."""
-    workers: str = "auto"
+    workers: str = str((os.cpu_count() or 1) + 1)
+    """As many as `make test` has."""
     busy: int = 0
     """Busy loops beside it."""
     without_compiler: bool = False
