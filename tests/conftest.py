@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
-from tnesi import SimpletronClassifier, save
+from tnesi import SimpletronClassifier, kernels, save
 from tnesi.data import Data, DataNotFoundError, load_named
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored, and their children would inherit that.
@@ -52,9 +52,16 @@ def _found(name: str) -> Data:
         pytest.skip(f"{name} is neither in $TNESI_DATA nor in the cache")
 
 
+def _found_if_native(name: str) -> Data:
+    """Return data from which thousands of fields are learned."""
+    if not kernels.NATIVE:
+        pytest.skip(f"{name} takes many minutes with the NumPy kernels")
+    return _found(name)
+
+
 @pytest.fixture(scope="session")
 def mnist() -> Data:
-    return _found("mnist")
+    return _found_if_native("mnist")
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +86,7 @@ def mnist_model(mnist: Data, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def fashion_mnist() -> Data:
-    return _found("fashion-mnist")
+    return _found_if_native("fashion-mnist")
 
 
 @pytest.fixture(scope="session")
