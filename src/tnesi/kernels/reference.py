@@ -79,10 +79,15 @@ def select_top(
         _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
 
 
+def _products(matrix: Any, log_w: Array) -> Array:
+    """X . log W as float32, summed in double precision: in single, BLAS makes other bits of a row in other company."""
+    exact: Array = matrix.astype(np.float64) @ log_w[:, : matrix.shape[1]].T.astype(np.float64)
+    return exact.astype(np.float32)
+
+
 def products(x: Given, log_w: Array, out: Array, n_threads: int) -> None:
     """X . log W for all fields (N x C)."""
-    matrix = _matrix(x, log_w.shape[1])
-    out[:] = matrix @ log_w[:, : matrix.shape[1]].T
+    out[:] = _products(_matrix(x, log_w.shape[1]), log_w)
 
 
 def search_all(
@@ -121,7 +126,7 @@ def search_groups(
         points = np.flatnonzero(group == j)
         near = np.union1d(lists[j], ids[points])
         near = near[(near >= 0) & (near < log_w.shape[0])]
-        inputs = matrix[points] @ log_w[near, : matrix.shape[1]].T
+        inputs = _products(matrix[points], log_w[near])
         for row, n in zip(inputs, points.tolist(), strict=True):
             own = np.isin(near, lists[j]) | np.isin(near, ids[n])
             fields = near[own].astype(np.int32)
