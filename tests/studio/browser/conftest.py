@@ -58,15 +58,15 @@ class Studio:
         base, token = self.address.split("/?token=")
         headers = {"Authorization": f"Bearer {token}", "Origin": base, "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        with urlopen(Request(base + path, method=method, headers=headers, data=data), timeout=30) as answer:
+        with urlopen(Request(base + path, method=method, headers=headers, data=data), timeout=120) as answer:
             return json.load(answer)
 
     def wait_until_ready(self) -> None:
-        for _ in range(3600):
+        for _ in range(12_000):
             if self.ask("GET", "/api/state")["phase"] == "ready":
                 return
             time.sleep(0.05)
-        raise AssertionError("not ready within three minutes")
+        raise AssertionError("not ready within ten minutes")
 
     def forget_all(self) -> None:
         """Undo everything."""
@@ -184,7 +184,7 @@ class Person:
             "other => document.querySelector('.question.asking:not(.pending)')"
             " && document.getElementById('question-row').textContent.split(' ').at(-1) !== other",
             arg=str(other_than),
-            timeout=90_000,
+            timeout=600_000,
         )
         return self.row
 
@@ -220,13 +220,13 @@ class Person:
             "n => document.querySelector('#count .number').textContent === n"
             " && document.querySelector('#status').textContent.match(/All answers saved|Ready/)",
             arg=str(number),
-            timeout=90_000,
+            timeout=600_000,
         )
 
     def export(self, file: str, folder: Path) -> Path:
         """Download an export from the menu into a folder."""
         self.page.click("#export-button")
-        with self.page.expect_download(timeout=120_000) as coming:
+        with self.page.expect_download(timeout=600_000) as coming:
             self.page.click(f"#export-menu a[href='/api/export/{file}']")
         coming.value.save_as(folder / file)
         return folder / file
@@ -261,7 +261,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Person]]:
     def open_page(address: str, beside: Person | None = None, **options: Any) -> Person:
         options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
         context = beside.context if beside else browser.new_context(**options)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(120_000)
         met.append(Person(context, address))
         return met[-1]
 

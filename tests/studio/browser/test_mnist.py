@@ -32,7 +32,7 @@ def test_ten_digits_of_mnist(
     page = person.page
     page.wait_for_selector("#progress.on")
     assert page.locator("#question .placeholder").is_visible()
-    page.wait_for_selector(".map-sheet canvas[style]", timeout=60_000)  # fields, long before it is done
+    page.wait_for_selector(".map-sheet canvas[style]", timeout=600_000)  # fields, long before it is done
     if "Ready" not in page.inner_text("#status"):
         person.shoot("training")
     person.wait_for_question()
