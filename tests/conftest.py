@@ -27,6 +27,7 @@ settings.register_profile("random", max_examples=600, derandomize=False, **_PROF
 settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what starts a studio or a browser. The slowest come first, so that workers end together."""
     for item in items:
