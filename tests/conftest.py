@@ -27,14 +27,24 @@ settings.register_profile("random", max_examples=600, derandomize=False, **_PROF
 settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 
+_SLOW_FILES = (
+    "test_cluster.py",
+    "test_comparison.py",
+    "test_dask.py",
+    "test_dask_checkpoint.py",
+    "test_demo.py",
+    "test_fuzz.py",
+)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what starts a studio or a browser. The slowest come first, so that workers end together."""
+    """Mark as slow what starts a studio, a browser or a cluster. The slowest come first, so that workers end together."""
     for item in items:
         folder = item.path.parent
         in_browser = folder.name == "browser"
         as_process = folder.name == "studio" and "run" in getattr(item, "fixturenames", ())
-        if in_browser or as_process:
+        if in_browser or as_process or item.path.name in _SLOW_FILES:
             item.add_marker(pytest.mark.slow)
     items.sort(key=_order)
 
