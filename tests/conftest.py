@@ -27,19 +27,12 @@ settings.register_profile("random", max_examples=600, derandomize=False, **_PROF
 settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 
-_SLOW_FILES = (
-    "test_cluster.py",
-    "test_comparison.py",
-    "test_dask.py",
-    "test_dask_checkpoint.py",
-    "test_demo.py",
-    "test_fuzz.py",
-)
+_SLOW_FILES = tuple(f"test_{name}.py" for name in ["cluster", "comparison", "dask", "dask_checkpoint", "demo", "fuzz"])
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what starts a studio, a browser or a cluster. The slowest come first, so that workers end together."""
+    """Mark what starts a studio, a browser or a cluster as slow. The slowest come first: workers end together."""
     for item in items:
         folder = item.path.parent
         in_browser = folder.name == "browser"
