@@ -109,7 +109,7 @@ def test_progress_goes_to_the_error_stream(model: Path) -> None:
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_was_learned(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", rng.poisson(5, (10_000, 300)).astype(np.uint8))
+    np.save(tmp_path / "x.npy", rng.poisson(5, (20_000, 300)).astype(np.uint8))
     words = [*TNESI, "fit", "x.npy", "-o", "m.tnesi", "--max-iter", "100000", "--solver", "hebbian", "--norm", "900"]
     process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
