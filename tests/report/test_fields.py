@@ -58,7 +58,7 @@ def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
     assert clf._classes.sharpness > 5
     images = plot_fields(clf, n_fields=60).axes[0].get_images()
     colour = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
-    assert np.median(colour) > 0.25  # not sharpened, it is 0.1
+    assert np.median(colour) > 0.13  # over 20 seeds 0.45 +- 0.06; not sharpened, it is 0.094
 
 
 def test_more_fields_than_there_are(digits: Digits) -> None:
