@@ -131,7 +131,7 @@ def test_strong_priors(digits: Any, truncation: int | None) -> None:
         a, b = (PoissonMixture(100, **given).fit(x) for x in (X, thin))
         assert np.ptp(a.weights_, axis=0).max() > 1  # fields have not become the mean
         agreement.append(np.mean(a.predict(X) == b.predict(thin)))
-    assert np.mean(agreement) > 0.95  # single ones are 0.996 +- 0.004; with 1,700 they are 0.2
+    assert np.mean(agreement) > 0.95  # single ones are 0.996 +- 0.004; with 1,700 and no truncation 0.2 to 0.3
 
 
 @pytest.mark.parametrize("parameters", KINDS)
