@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from tnesi._digest import content_digest
 from tnesi._given_rows import GivenRows
 from tnesi._memory import check_fields_fit
-from tnesi.engine.checkpoint import Checkpoint, digest
+from tnesi.engine.checkpoint import Checkpoint
 from tnesi.engine.em import Engine, Search, run_em
 from tnesi.engine.hebbian import run_hebbian
 from tnesi.engine.interrupt import completed
@@ -158,8 +159,11 @@ def _checkpoint(
     if settings.solver != "em" or isinstance(search, FullSearch):
         raise ValueError("checkpoint: only solver='em' with a truncation can keep its state: pass these, or None")
     n_fields, norm, seed = chosen
+    seen = {"hashes": survey.hashes, "sums": given.sums}
+    if given.weight is not None:
+        seen["weight"] = given.weight
     identity = {
-        "data": digest(survey.hashes, given.sums, given.weight),
+        "data": content_digest("", seen),
         "rows": given.n_rows,
         "features": given.store.n_features,
         "n_components": n_fields,

@@ -114,7 +114,7 @@ def test_ctrl_c_keeps_what_was_learned(tmp_path: Path) -> None:
     process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        for line in process.stderr:  # a busy machine tells of what comes before learning, too
+        for line in process.stderr:  # on a busy machine, progress of earlier steps comes first
             if (found := re.search(r"iteration (\d+)", line)) and int(found[1]) >= 1:
                 break
         os.kill(process.pid, signal.SIGINT)

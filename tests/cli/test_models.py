@@ -85,7 +85,7 @@ def test_label_methods(run: Callable[..., Any], run_json: Callable[..., Any], tm
 
 
 def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
-    """Two classes with labels among the same rows: with three of each, all of 40 seeds tell of these two."""
+    """Two classes with labels among the same rows: with three of each, all of 40 seeds name these two."""
     rng = np.random.default_rng(0)
     kinds = np.repeat(np.arange(2), 90)
     X = rng.poisson(np.kron(np.eye(2), np.full(4, 20.0))[kinds] + 1)

@@ -58,7 +58,8 @@ def demo(
         ["labels per class", *map(str, numbers)],
         cells,
     )
-    out.say(f"{len(data.y):,} training rows, all others unlabeled; {time.perf_counter() - began:.0f} s.")
+    seconds = time.perf_counter() - began
+    out.say(f"{len(data.y):,} training rows; those without a label serve as unlabeled data; {seconds:.0f} s.")
     out.say(f"Plot: {output}")
     out.say(f"Label digits yourself, on a page in the browser: {_program()} label digits")
     out.finish(plot=output, rows=rows)

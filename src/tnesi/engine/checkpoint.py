@@ -6,7 +6,6 @@ whole. What follows from the data (sums, constants, statistics of the rows) is n
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -192,15 +191,6 @@ def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: 
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(seeds))
     return seeds
-
-
-def digest(*arrays: Array | None) -> str:
-    """Return a hash of some arrays."""
-    found = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        if array is not None:
-            found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
 
 
 def _plain(value: Any) -> Any:
