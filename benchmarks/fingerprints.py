@@ -34,7 +34,7 @@ Values = dict[str, Any]
 
 
 def digest(*arrays: Any) -> str:
-    dense = [a.toarray() if sparse.issparse(a) else np.asarray(a) for a in arrays]
+    dense = [a.toarray() if isinstance(a, sparse.csr_array) else np.asarray(a) for a in arrays]
     return content_digest("", {f"{i:03d}": a.astype("U") if a.dtype == object else a for i, a in enumerate(dense)})[:16]
 
 
