@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,14 @@ def _found_if_native(name: str) -> Data:
     if not kernels.NATIVE:
         pytest.skip(f"{name} takes many minutes with the NumPy kernels")
     return _found(name)
+
+
+@pytest.fixture(scope="session")
+def zygotes() -> Iterator[Any]:
+    """Start ``tnesi`` as a process that need not import all it needs."""
+    running = runpy.run_path(str(Path(__file__).with_name("zygote.py")))["Zygotes"]()
+    yield running
+    running.end()
 
 
 @pytest.fixture(scope="session")

@@ -169,14 +169,17 @@ def shared_page(tmp_path_factory: pytest.TempPathFactory, digits: Data, learned_
 class Process:
     """A studio that runs by itself."""
 
-    def __init__(self, folder: Path, *words: Any, **environment: str) -> None:
+    def __init__(self, zygotes: Any, folder: Path, *words: Any, **environment: str) -> None:
+        """Without zygotes, the command is started as a person would."""
         self.log = folder / f"log-{time.monotonic_ns()}.txt"
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
+        given = [*map(str, words), "--no-browser"]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*TNESI, *map(str, words), "--no-browser"], cwd=folder, env=environment, stdout=log, stderr=log,
-                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
-            )  # fmt: skip
+            self.process = (
+                zygotes.start(["label", *given], cwd=folder, env=environment, stdout=log)
+                if zygotes
+                else subprocess.Popen([*TNESI, *given], cwd=folder, env=environment, stdout=log, stderr=log)
+            )
         self.address = wait_for(self._address)
         self.origin, self.token = self.address.split("/?token=")
 
@@ -207,11 +210,11 @@ class Process:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def run(tmp_path: Path, zygotes: Any) -> Iterator[Callable[..., Process]]:
     running: list[Process] = []
 
-    def start(*words: Any, folder: Path = tmp_path, **environment: str) -> Process:
-        running.append(Process(folder, *words, **environment))
+    def start(*words: Any, folder: Path = tmp_path, forked: bool = True, **environment: str) -> Process:
+        running.append(Process(zygotes if forked else None, folder, *words, **environment))
         return running[-1]
 
     yield start

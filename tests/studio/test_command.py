@@ -80,7 +80,7 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Any], wait
 
 
 def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..., Any], waiting: Waiting) -> None:
-    studio = run("digits", "--fields", 60, "--seed", 3)
+    studio = run("digits", "--fields", 60, "--seed", 3, forked=False)
     question = studio.ready()["question"]
     for _ in range(3):
         question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": "x"})["question"]
