@@ -32,18 +32,22 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 class Studio:
     """``tnesi label``, running."""
 
-    def __init__(self, data: str | Path, folder: Path, *options: str) -> None:
-        self.folder, self._words = folder, [*TNESI, "label", str(data), "--no-browser", *options]
+    def __init__(self, zygotes: Any, data: str | Path, folder: Path, *options: str) -> None:
+        """Without zygotes, the command is started as a person would."""
+        self.folder, self._words = folder, ["label", str(data), "--no-browser", *options]
         self._log = folder / "studio.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._zygotes, self._process = zygotes, None
         self.address = self.start("--port", "0")
 
     def start(self, *options: str) -> str:
         """Start it (again: with the port and the token of last time, as a person would); return the page's address."""
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        words = [*self._words, *options]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*self._words, *options], cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+            self._process = (
+                self._zygotes.start(words, cwd=self.folder, env=environment, stdout=log)
+                if self._zygotes
+                else subprocess.Popen([*TNESI, *words], cwd=self.folder, env=environment, stdout=log, stderr=log)
             )
         for _ in range(1800):
             said = self._log.read_text()
@@ -82,12 +86,12 @@ class Studio:
 
 
 @pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Callable[..., Studio]]:
+def studio(tmp_path: Path, zygotes: Any) -> Iterator[Callable[..., Studio]]:
     """Start a studio in the test's own folder."""
     running: list[Studio] = []
 
-    def start(data: str | Path, *options: str) -> Studio:
-        running.append(Studio(data, tmp_path, *options))
+    def start(data: str | Path, *options: str, forked: bool = True) -> Studio:
+        running.append(Studio(zygotes if forked else None, data, tmp_path, *options))
         return running[-1]
 
     yield start
@@ -102,10 +106,10 @@ def truth() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def learned(tmp_path_factory: pytest.TempPathFactory, zygotes: Any) -> Path:
     """Return a project of the digits without answers, in which the fields are learned."""
     folder = tmp_path_factory.mktemp("learned")
-    one = Studio("digits", folder)
+    one = Studio(zygotes, "digits", folder)
     one.wait_until_ready()
     one.kill()
     return folder
@@ -125,8 +129,8 @@ def own_studio(learned: Path, studio: Callable[..., Studio], tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def shared_studio(learned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    running = Studio("digits", _copied(learned, tmp_path_factory.mktemp("shared")))
+def shared_studio(learned: Path, tmp_path_factory: pytest.TempPathFactory, zygotes: Any) -> Iterator[Studio]:
+    running = Studio(zygotes, "digits", _copied(learned, tmp_path_factory.mktemp("shared")))
     running.wait_until_ready()
     yield running
     running.kill()

@@ -27,7 +27,7 @@ def test_ten_digits_of_mnist(
     studio: Callable[..., Any], visit: Callable[..., Any], mnist: Data, tmp_path: Path
 ) -> None:
     truth = [str(label) for label in mnist.y]
-    running = studio("mnist")
+    running = studio("mnist", forked=False)
     person = visit(running.address)
     page = person.page
     page.wait_for_selector("#progress.on")
