@@ -204,6 +204,7 @@ def serve() -> bool:
         os.close(errors)
     for pid in _children:
         os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     return False
 
 
