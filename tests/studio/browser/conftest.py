@@ -42,6 +42,8 @@ class Studio:
     def start(self, *options: str) -> str:
         """Start it (again: with the port and the token of last time, as a person would); return the page's address."""
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        if self._zygotes:
+            environment["OMP_NUM_THREADS"] = "1"  # as in the tests of the command: one zygote does for all
         words = [*self._words, *options]
         with self._log.open("wb") as log:
             self._process = (
