@@ -32,6 +32,11 @@ settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 _SLOW_FILES = tuple(f"test_{name}.py" for name in ["cluster", "comparison", "dask", "dask_checkpoint", "demo", "fuzz"])
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without slow tests, do not even import files that have no others: each worker would take seconds for it."""
+    return True if config.option.markexpr == "not slow" and collection_path.name in _SLOW_FILES else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts a studio, a browser or a cluster as slow. The slowest come first: workers end together."""

@@ -121,7 +121,7 @@ FAMILY = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncat
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("solver", ["em", "hebbian"])
+@pytest.mark.parametrize("solver", ["em", pytest.param("hebbian", marks=pytest.mark.slow)])
 def test_the_family(data: tuple[Any, Any, Any], name: str, solver: str) -> None:
     X, y, few = data
     rates = {"learning_rate": 1.0, "label_learning_rate": 5.0} if solver == "hebbian" else {"label_learning_rate": 20}
@@ -258,6 +258,7 @@ def test_settings_after_fit(data: tuple[Any, Any, Any]) -> None:
     np.testing.assert_array_equal(clf.set_params(recurrent=True, n_threads=1).predict_proba(X), before)
 
 
+@pytest.mark.slow
 def test_presets_learn_new_labels_as_thoroughly(data: tuple[Any, Any, Any]) -> None:
     X, y, few = data
     clf = presets.t_nesi(n_components=150, norm=180, max_iter=200, learning_rate=1.0, random_state=0).fit(X, few)

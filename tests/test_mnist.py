@@ -23,16 +23,24 @@ def error(classifier: SimpletronClassifier, mnist: Data) -> float:
     return 100 * (1 - float(classifier.score(mnist.test.X, mnist.test.y)))
 
 
-def test_all_labels(learned: SimpletronClassifier, mnist: Data) -> None:
-    fitted = learned.fit_labels(mnist.y)
+@pytest.fixture(scope="module")
+def with_all_labels(mnist_model: Path, mnist: Data) -> tuple[SimpletronClassifier, float]:
+    """Return what all labels teach, and its error."""
+    fitted = load(mnist_model).fit_labels(mnist.y)
+    return fitted, error(fitted, mnist)
+
+
+def test_all_labels(with_all_labels: tuple[SimpletronClassifier, float]) -> None:
+    fitted, found = with_all_labels
     assert fitted.mixture_.n_components_ == 10_000
     assert fitted.mixture_.converged_
-    assert error(fitted, mnist) < 3.2
+    assert found < 3.2
 
 
-def test_neighbourhood_prediction_is_as_good_as_exact(learned: SimpletronClassifier, mnist: Data) -> None:
-    fitted = learned.fit_labels(mnist.y)
-    found = error(fitted, mnist)
+def test_neighbourhood_prediction_is_as_good_as_exact(
+    with_all_labels: tuple[SimpletronClassifier, float], mnist: Data
+) -> None:
+    fitted, found = with_all_labels
     mixture = fitted.mixture_
     neighbours, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
     try:

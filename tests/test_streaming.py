@@ -70,6 +70,7 @@ def test_a_fully_labelled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, An
     assert clf.label_method_ == "hebbian"
 
 
+@pytest.mark.slow
 def test_few_labels_go_nearly_as_far_as_in_fit(shuffled: tuple[Any, Any, Any, Any]) -> None:
     """Mean over draws of labels, which come late."""
     X, y, X_test, y_test = shuffled
@@ -124,7 +125,7 @@ def test_the_first_batch_decides(shuffled: tuple[Any, Any, Any, Any]) -> None:
         mixture().partial_fit(X[:50])
 
 
-@pytest.mark.parametrize("kind", [mixture, classifier])
+@pytest.mark.parametrize("kind", [mixture, pytest.param(classifier, marks=pytest.mark.slow)])
 def test_the_result_does_not_depend_on_threads_or_on_questions(kind: Any, shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, _ = shuffled
     labels = np.where(np.arange(len(y)) % 10 == 0, y, -1)
@@ -339,6 +340,7 @@ def test_what_is_refused(shuffled: tuple[Any, Any, Any, Any], parameters: Any, a
         classifier(**parameters).partial_fit(shuffled[0], shuffled[1])
 
 
+@pytest.mark.slow
 def test_a_stream_that_changes_is_followed(shuffled: tuple[Any, Any, Any, Any]) -> None:
     """The pixels change places: with a half-life the error recovers soon, without one it does not."""
     X, y, X_test, y_test = shuffled

@@ -33,7 +33,7 @@ def test_errors_are_in_the_words_of_the_command(run: Callable[..., Any], tmp_pat
     assert "a fit with other norm" in said
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "npy"])
+@pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "npy"))])
 def test_large_files_are_read_block_by_block(
     run_json: Callable[..., Any], digits: Any, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], t
     assert told["fields"] == 100
 
 
+@pytest.mark.slow
 def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
     from distributed import LocalCluster
 
@@ -99,6 +100,7 @@ def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callabl
     assert "may be confused with" in run(*words).stdout
 
 
+@pytest.mark.slow
 def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     X, y = digits
     names = np.array([*"abcdefg", "", "", ""])

@@ -128,7 +128,11 @@ X = np.arange(24, dtype=np.uint8).reshape(6, 4)
 Y = np.array([0, 0, 1, 1, 2, 2])
 
 
-@pytest.fixture(params=list(WRITERS), scope="session")
+SLOW = ("Zarr 2", "Zarr 3, shards")
+PARAMETERS = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in WRITERS]
+
+
+@pytest.fixture(params=PARAMETERS, scope="session")
 def kind(request: pytest.FixtureRequest) -> Kind:
     return Kind(request.param)
 
