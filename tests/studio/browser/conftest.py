@@ -74,6 +74,18 @@ class Studio:
             time.sleep(0.05)
         raise AssertionError("not ready within ten minutes")
 
+    def wait_until_silent(self) -> None:
+        """Wait until all is learned, questions are there, and nothing more is told."""
+        before = None
+        for _ in range(600):
+            now = self.ask("GET", "/api/state")
+            done = now["phase"] == "ready" and not now["busy"]
+            if done and now["version"] == before and self.ask("GET", "/api/question?client=tests")["question"]:
+                return
+            before = now["version"]
+            time.sleep(1)
+        raise AssertionError("not silent within ten minutes")
+
     def forget_all(self) -> None:
         """Undo everything."""
         while self.ask("GET", "/api/state")["answers"]["can_undo"]:

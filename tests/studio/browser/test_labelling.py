@@ -101,6 +101,28 @@ def test_an_answer_outlives_its_page(own_studio: Any, visit: Callable[..., Any],
     assert person.wait_for_question() != row
 
 
+def test_an_acknowledgement_after_the_last_state(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+    person = visit(own_studio.address)
+    person.answer(truth, 1)
+    row = person.wait_for_question()
+    person.offline = True
+    own_studio.kill()
+    person.name(truth[row])
+    person.page.wait_for_selector(".chip.waiting")
+    person.page.goto("about:blank")
+    held: list[Any] = []
+    person.page.route("**/api/answers", lambda route: held.append((route, route.fetch())))
+    person.page.goto(own_studio.start())
+    person.page.wait_for_selector("#count .number:text-is('2')", timeout=600_000)
+    own_studio.wait_until_silent()
+    person.page.wait_for_timeout(1000)  # the page has the last state, too
+    assert person.page.locator(".question.asking").count() == 0
+    ((route, response),) = held
+    route.fulfill(response=response)
+    person.page.wait_for_selector(".question.asking:not(.pending)", timeout=30_000)  # no other state will come
+    assert person.row != row
+
+
 def test_an_acknowledgement_that_is_lost(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
     person = visit(digits_studio.address)
     row = person.wait_for_question()

@@ -157,6 +157,12 @@ function fromOutbox(entry) {
   if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
   keepTrail();
   render();
+  if (outbox.unsaved() === 0) setTimeout(goOn); // first, whoever gave it hears of it
+}
+
+/** The newest state may have come before the last acknowledgement, and no other one may follow. */
+function goOn() {
+  if (now.state) fromState(now.state);
 }
 
 const tooSoon = () => performance.now() - shownAt < GLANCE;
