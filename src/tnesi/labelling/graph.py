@@ -104,7 +104,8 @@ class FieldGraph:
         clamp *= self.pace
         inverse = _inverse(np.sqrt(self.mass))
         near = sparse.csr_array(activities.astype(np.float64) @ sparse.diags_array(inverse))
-        links = sparse.csr_array(self.links - clamp * (near.T @ near)).astype(np.float32)
+        links = _none_below_zero(sparse.csr_array(self.links - clamp * (near.T @ near)), np.sqrt(self.mass))
+        links = links.astype(np.float32)
         root_weight = activities.sum(axis=1, dtype=np.float64)[:, None]  # as activities sum to 1
         source = np.zeros((self.mass.size, kernels.padded(n_classes)), np.float32)
         source[:, :n_classes] = clamp * (near.T @ (root_weight * (np.eye(n_classes)[label] - 1 / n_classes)))
@@ -132,6 +133,19 @@ def _series(steps: tuple[int, ...]) -> Array:
     for i, row in enumerate(rows):
         out[i, : row.size] = row
     return out
+
+
+def _none_below_zero(links: sparse.csr_array, root: Array) -> sparse.csr_array:
+    """Return links of which none is below 0, with the same product with `root`.
+
+    Labelled points take off what they add to links between all their fields, and weak links are not there any more. As
+    a field keeps what its weak links carried, so labelled points take it off there: else the shares of fields with next
+    to no mass, whose links are all weak, would leave [0, 1].
+    """
+    below = links.minimum(0)
+    if not below.nnz:
+        return links
+    return sparse.csr_array(links - below + sparse.diags_array((below @ root) * _inverse(root)))
 
 
 def nearness(activities: sparse.csr_array) -> sparse.csr_array:
