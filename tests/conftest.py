@@ -29,6 +29,8 @@ settings.register_profile("random", max_examples=600, derandomize=False, **_PROF
 settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 
+_SLOW_TESTS = set((Path(__file__).with_name("slow.txt")).read_text().splitlines())
+"""Measured by slowest.py."""
 _SLOW_FILES = tuple(f"test_{name}.py" for name in ["cluster", "comparison", "dask", "dask_checkpoint", "demo", "fuzz"])
 
 
@@ -44,7 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.parent
         in_browser = folder.name == "browser"
         as_process = folder.name == "studio" and "run" in getattr(item, "fixturenames", ())
-        if in_browser or as_process or item.path.name in _SLOW_FILES:
+        measured = item.nodeid.partition("[")[0] in _SLOW_TESTS
+        if in_browser or as_process or measured or item.path.name in _SLOW_FILES:
             item.add_marker(pytest.mark.slow)
     items.sort(key=_order)
 
