@@ -84,7 +84,7 @@ def unknown(options: argparse.Namespace) -> list[Row]:
             false.append(100 * np.mean(said[~truth] == -1))
             wrong.append(100 * np.mean(said[~truth] != mnist.test.y[~truth]))
             share.append(100 * (classifier.unknown_share_ - np.isin(mnist.y, missing).mean()))
-        what = f"two classes unlabelled, {per_class} per class:"
+        what = f"two classes unlabeled, {per_class} per class:"
         rows += [
             Row(f"{what} found as unknown", float(np.mean(found)), "%", note=f"worst {min(found):.1f}"),
             Row(f"{what} others taken for unknown", float(np.mean(false)), "%", note=f"worst {max(false):.1f}"),

@@ -1,6 +1,6 @@
 """Dask workers against each other and against threads: seconds of an iteration, in one run.
 
-They take turns, three iterations at a time (one of which makes the lists of neighbours anew), so that what else
+They take turns, three iterations at a time (one of which makes the lists of neighbors anew), so that what else
 the machine has to do hits all of them; the best turn of each counts.
 """
 
@@ -22,8 +22,8 @@ from tnesi.engine.local import LocalEngine
 from tnesi.engine.part import Part
 from tnesi.engine.store import ArrayStore
 from tnesi.layers.fields import Fields, draw_distinct, start_around
-from tnesi.layers.input import normalise
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.layers.input import normalize
+from tnesi.search.neighbors import NeighborSearch
 
 A, C, TRUNCATION, THREADS = 900, 10_000, 15, 2
 COPIES, TURNS, AT_A_TIME = 10, 10, 3
@@ -45,9 +45,9 @@ def many_digits(digits: npt.NDArray[np.uint8], copies: int) -> npt.NDArray[np.ui
 class Contender:
     """An engine in the middle of learning."""
 
-    def __init__(self, name: str, engine: Engine, fields: Fields, search: NeighbourSearch) -> None:
+    def __init__(self, name: str, engine: Engine, fields: Fields, search: NeighborSearch) -> None:
         self.name, self.engine, self.search = name, engine, copy.copy(search)
-        engine.normalise(A)
+        engine.normalize(A)
         own = [fields.take(np.arange(C)) for _ in range(2)]  # nobody else writes to them
         engine.begin(own[0], self.search, None)
         self.fields, self.spare, self.turns = *own, list[float]()
@@ -70,8 +70,8 @@ def dask_engine(options: argparse.Namespace) -> list[Row]:
     sums, rows = X.sum(axis=1, dtype=np.float64), ArrayStore(X)
     local = LocalEngine(Part(rows, sums, None, THREADS))
     survey = local.survey(0)
-    chosen = normalise(X[draw_distinct(survey.hashes, None)[:C]], A)
-    search = NeighbourSearch(TRUNCATION, THREADS)
+    chosen = normalize(X[draw_distinct(survey.hashes, None)[:C]], A)
+    search = NeighborSearch(TRUNCATION, THREADS)
     fields = search.arrange(start_around(1 + survey.mean_above(A), chosen))
     with ExitStack() as stack:
         contenders = [

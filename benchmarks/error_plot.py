@@ -19,10 +19,10 @@ def plot_errors(shown: Sequence[Panel], x_label: str) -> Any:
     with drawing():
         figure, panels = new_panels(len(shown), 2)
         for axes, (title, numbers, ways) in zip(panels, shown, strict=True):
-            for (way, errors), colour in zip(ways.items(), SERIES, strict=False):
+            for (way, errors), color in zip(ways.items(), SERIES, strict=False):
                 mean, low, high = errors.mean(axis=0), errors.min(axis=0), errors.max(axis=0)
-                axes.plot(numbers, mean, color=colour, marker="o", markersize=3, linewidth=1.2, label=way)
-                axes.fill_between(numbers, low, high, color=colour, alpha=0.12, linewidth=0)
+                axes.plot(numbers, mean, color=color, marker="o", markersize=3, linewidth=1.2, label=way)
+                axes.fill_between(numbers, low, high, color=color, alpha=0.12, linewidth=0)
             log_x(axes, numbers)
             log_y(axes, [error for errors in ways.values() for error in errors.ravel().tolist()])
             axes.set_title(title, color=INK)

@@ -107,9 +107,9 @@ def classifiers() -> Iterator[tuple[str, Values]]:
     for method in ("cluster", "soft", "hebbian"):
         clf = SimpletronClassifier(100, label_method=method, random_state=1).fit(X, few)
         yield f"classifier, {method}", of_classifier(clf, X)
-    clf = SimpletronClassifier(100, self_labelling=False, random_state=1).fit(X, few)
+    clf = SimpletronClassifier(100, self_labeling=False, random_state=1).fit(X, few)
     yield "classifier, labeled rows only", of_classifier(clf, X)
-    yield "classifier, other labels", of_classifier(clf.set_params(self_labelling=True).fit_labels(few_labels(y, 2)), X)
+    yield "classifier, other labels", of_classifier(clf.set_params(self_labeling=True).fit_labels(few_labels(y, 2)), X)
     some = np.where(few >= 8, -1, few)
     clf = SimpletronClassifier(150, unknown_classes=2, random_state=2).fit(X, some)
     yield "classifier, unknown classes", of_classifier(clf, X)

@@ -26,9 +26,9 @@ from tnesi.data import load_named
 from tnesi.data.source import DataError
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbours import look_at_all
+from tnesi.search.neighbors import look_at_all
 
 N, WORDS, TOPICS = 18_774, 61_188, 20
 NORM = 1.3
@@ -83,7 +83,7 @@ def sparse(options: argparse.Namespace) -> list[Row]:
 
 def _images(X: Any) -> list[Row]:
     matrix = csr_array(X)
-    dense, thin = normalise(X, A), normalise(matrix, A)
+    dense, thin = normalize(X, A), normalize(matrix, A)
     fields = _start(dense, C)
     exact = ExactSearch(TRUNCATION, THREADS)
     with single_threaded_blas():
@@ -98,7 +98,7 @@ def _words(name: str, X: csr_array) -> list[Row]:
     (n_rows, n_words), found = X.shape, []
     of = f"{name} ({n_rows:,} x {n_words:,})"
     for n_fields in (20, 500):
-        fields = _start(normalise(X, NORM * n_words), n_fields)
+        fields = _start(normalize(X, NORM * n_words), n_fields)
         of_all = _extrapolated(n_rows, some, partial(_search, fields))
         found.append(_ratio(f"E-step, {of}, C = {n_fields}: dense / sparse", of_all, _search(fields, X)))
         of_all = _extrapolated(n_rows, some, partial(_fit, n_fields))
@@ -120,7 +120,7 @@ def _start(rows: Rows, n_fields: int) -> Fields:
 
 
 def _search(fields: Fields, X: Any) -> float:
-    rows = normalise(X, NORM * X.shape[1])
+    rows = normalize(X, NORM * X.shape[1])
     return best_of(10, lambda: look_at_all(fields, rows, None, TRUNCATION, THREADS))
 
 

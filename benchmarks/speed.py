@@ -19,9 +19,9 @@ from tnesi.engine.threads import resolve_threads
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, blocks_for
-from tnesi.search.neighbours import NeighbourSearch, look
+from tnesi.search.neighbors import NeighborSearch, look
 
 A, C, TRUNCATION = 900, 10_000, 15
 THREADS = resolve_threads(None)
@@ -33,9 +33,9 @@ def product(fields: Fields, rows: Rows) -> None:
         block.raw() @ fields.log_w[:, : rows.n_features].T
 
 
-def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighbourSearch, Activities]:
+def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighborSearch, Activities]:
     """A mixture after two iterations."""
-    search = NeighbourSearch(TRUNCATION, THREADS)
+    search = NeighborSearch(TRUNCATION, THREADS)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, THREADS), None)[:n_fields]))
     engine = LocalEngine.of(rows, None, THREADS)
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=2)
@@ -43,7 +43,7 @@ def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighbourSearch, Activi
 
 
 def iteration(options: argparse.Namespace) -> list[Row]:
-    rows = normalise(options.mnist.X, A)
+    rows = normalize(options.mnist.X, A)
     fields, search, activities = prepared(rows, C)
     exact = ExactSearch(TRUNCATION, THREADS)
     unit = best_of(3, lambda: product(fields, rows))
@@ -58,16 +58,16 @@ def iteration(options: argparse.Namespace) -> list[Row]:
     return [
         Row("unit: product of one exact E-step, 60,000 x 784 x 10,000", unit, "s"),
         Row("exact iteration (product + top C' + M-step)", exact_time, "s"),
-        Row("neighbourhood iteration: search", search_time, "s"),
-        Row("neighbourhood iteration: M-step", m_step, "s"),
-        Row("neighbourhood iteration: lists (every third iteration)", lists, "s"),
-        Row("exact / neighbourhood iteration (search + M-step)", exact_time / time_without_lists, "x", 20, True),
-        Row("the same with the lists, amortised", exact_time / (time_without_lists + lists / 3), "x"),
+        Row("neighborhood iteration: search", search_time, "s"),
+        Row("neighborhood iteration: M-step", m_step, "s"),
+        Row("neighborhood iteration: lists (every third iteration)", lists, "s"),
+        Row("exact / neighborhood iteration (search + M-step)", exact_time / time_without_lists, "x", 20, True),
+        Row("the same with the lists, amortized", exact_time / (time_without_lists + lists / 3), "x"),
     ]
 
 
 def fit(options: argparse.Namespace) -> list[Row]:
-    rows = normalise(options.mnist.X, A)
+    rows = normalize(options.mnist.X, A)
     fields, _, _ = prepared(rows, C)
     unit = best_of(3, lambda: product(fields, rows))
     began = time.perf_counter()
@@ -86,25 +86,25 @@ def fit(options: argparse.Namespace) -> list[Row]:
 
 
 def energy(options: argparse.Namespace) -> list[Row]:
-    rows = normalise(options.mnist.X, A)
+    rows = normalize(options.mnist.X, A)
     start = start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, THREADS), None)[:C])
     ends = []
-    for search in (NeighbourSearch(TRUNCATION, THREADS), ExactSearch(TRUNCATION, THREADS)):
+    for search in (NeighborSearch(TRUNCATION, THREADS), ExactSearch(TRUNCATION, THREADS)):
         monitor = Monitor(tol=0)
-        fields = search.arrange(start) if isinstance(search, NeighbourSearch) else start
+        fields = search.arrange(start) if isinstance(search, NeighborSearch) else start
         with single_threaded_blas():
             run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=options.iterations)
         ends.append(monitor.history[-1]["free_energy"])
-    note = f"neighbourhood {ends[0]:.4f}, exact {ends[1]:.4f} after {options.iterations} iterations"
-    return [Row("free energy: exact EM minus neighbourhood EM", ends[1] - ends[0], "nats", 0.015, note=note)]
+    note = f"neighborhood {ends[0]:.4f}, exact {ends[1]:.4f} after {options.iterations} iterations"
+    return [Row("free energy: exact EM minus neighborhood EM", ends[1] - ends[0], "nats", 0.015, note=note)]
 
 
 def growth(options: argparse.Namespace) -> list[Row]:
-    rows = normalise(options.mnist.X, A)
+    rows = normalize(options.mnist.X, A)
     chosen = draw_distinct(row_hashes(rows.x, 0, THREADS), None)
     seconds: dict[int, float] = {}
     for n_fields in (2_500, 10_000, 40_000):
-        search, monitor = NeighbourSearch(TRUNCATION, THREADS), Monitor(tol=0)
+        search, monitor = NeighborSearch(TRUNCATION, THREADS), Monitor(tol=0)
         fields = search.arrange(start_from_rows(rows, None, chosen[:n_fields]))
         run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=10)
         # three iterations each: one of them makes the lists anew
@@ -137,14 +137,14 @@ def predict(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
     classifier = SimpletronClassifier(C, norm=A, random_state=0).fit(mnist.X, mnist.y)
     mixture, found = classifier.mixture_, {}
-    neighbours: Any = mixture._search
-    for name, search in (("neighbours", neighbours), ("exact", ExactSearch(TRUNCATION, THREADS))):
+    neighbors: Any = mixture._search
+    for name, search in (("neighbors", neighbors), ("exact", ExactSearch(TRUNCATION, THREADS))):
         mixture._search = search
         error = 100 * (1 - classifier.score(mnist.test.X, mnist.test.y))
         found[name] = (best_of(3, lambda: classifier.predict(mnist.test.X)), error)
-    ratio, difference = found["exact"][0] / found["neighbours"][0], found["neighbours"][1] - found["exact"][1]
-    note = f"{found['neighbours'][0]:.2f} s against {found['exact'][0]:.2f} s"
+    ratio, difference = found["exact"][0] / found["neighbors"][0], found["neighbors"][1] - found["exact"][1]
+    note = f"{found['neighbors'][0]:.2f} s against {found['exact'][0]:.2f} s"
     return [
-        Row("prediction of 10,000 images, exact / neighbourhood", ratio, "x", 5, True, note),
-        Row("error of neighbourhood prediction minus exact", difference, "points", 0.05),
+        Row("prediction of 10,000 images, exact / neighborhood", ratio, "x", 5, True, note),
+        Row("error of neighborhood prediction minus exact", difference, "points", 0.05),
     ]

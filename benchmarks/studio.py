@@ -28,7 +28,7 @@ from studio_load import measure_load
 from tnesi import SimpletronClassifier
 from tnesi._files import replacing
 from tnesi.data import Data, load_named
-from tnesi.labelling.suggest import Known
+from tnesi.labeling.suggest import Known
 from tnesi.model_file import load, save
 from tnesi.report.figures.canvas import to_png
 from tnesi.studio.answers import View
@@ -65,12 +65,12 @@ def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tup
     assert data.test is not None
     truth, test_truth = data.y.astype(str), data.test.y.astype(str)
     test = layer.classifier._activities_of(data.test.X)
-    labeller, known = layer.classifier._known_labeller(), Known.nothing(truth.size)
+    labeler, known = layer.classifier._known_labeler(), Known.nothing(truth.size)
     labels: dict[int, str] = {}
     at_random = iter(np.random.default_rng(draw).permutation(truth.size).tolist())
     run: Run = {key: [] for key in ("error", *(("true", "expected", "low", "high") if way == "queue" else ()))}
     while len(labels) < shown[-1]:
-        row = plan(labeller, known, ())[0].row if way == "queue" else next(at_random)
+        row = plan(labeler, known, ())[0].row if way == "queue" else next(at_random)
         labels[row] = str(truth[row])
         if way != "queue" and len(labels) not in shown:
             continue

@@ -61,7 +61,7 @@ API: dict[str, list[str]] = {
         "tnesi.experiments.reproduce",
         "tnesi.experiments.Protocol",
         "tnesi.experiments.RunFolder",
-        "tnesi.experiments.summary.summarise",
+        "tnesi.experiments.summary.summarize",
     ],
     "Pictures and pages": ["tnesi.report.plot_fields", "tnesi.report.plot_rows", "tnesi.report.page.write_report"],
 }

@@ -143,7 +143,7 @@ struct Series {
 void spread(const Graph& graph, const float* source, const Series& series, float* out, std::size_t k_padded,
             int n_threads);
 
-// A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes, of whatever
+// A 64-bit hash of the proportions in each row: rows that are equal once normalized have equal hashes, of whatever
 // kind.
 template <typename R>
 void row_hashes(const R& rows, std::uint64_t seed, std::uint64_t* out, int n_threads);

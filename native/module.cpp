@@ -39,7 +39,7 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("kernel arguments do not fit: ") + what);
 }
 
-// Whether all values are in [0, bound), without a branch, so that it vectorises.
+// Whether all values are in [0, bound), without a branch, so that it vectorizes.
 template <typename T>
 bool all_below(const Vector<const T>& values, std::size_t bound) {
     const T limit = static_cast<T>(std::min<std::size_t>(bound, std::numeric_limits<T>::max()));

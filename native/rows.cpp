@@ -9,7 +9,7 @@
 namespace tnesi {
 namespace {
 
-inline std::uint64_t mix(std::uint64_t h) {  // the finaliser of splitmix64
+inline std::uint64_t mix(std::uint64_t h) {  // the finalizer of splitmix64
     h ^= h >> 30;
     h *= 0xbf58476d1ce4e5b9ULL;
     h ^= h >> 27;

@@ -47,7 +47,7 @@ struct Columns {
     bool all() const { return used.empty() && n > 0; }
 };
 
-// Uninitialised memory at the border of cache lines (a vector of weights that lies across one takes twice as long to
+// Uninitialized memory at the border of cache lines (a vector of weights that lies across one takes twice as long to
 // load), in large pages if it is large: columns are read in no order, and small pages take as long to get as to fill.
 class Packed {
   public:

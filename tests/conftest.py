@@ -123,10 +123,10 @@ def emnist_letters() -> Data:
 
 @pytest.fixture(scope="session")
 def counts() -> Any:
-    """Rows around 300 centres, none of them without any count."""
+    """Rows around 300 centers, none of them without any count."""
     rng = np.random.default_rng(0)
-    centres = rng.gamma(0.3, 20.0, (300, 21))
-    found = rng.poisson(centres[rng.integers(0, 300, 2100)]).clip(0, 254).astype(np.uint8)
+    centers = rng.gamma(0.3, 20.0, (300, 21))
+    found = rng.poisson(centers[rng.integers(0, 300, 2100)]).clip(0, 254).astype(np.uint8)
     found[:, 0] += 1
     return found
 

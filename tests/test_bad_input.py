@@ -145,7 +145,7 @@ def test_parameters(parameters: dict[str, Any], message: str) -> None:
     ("parameters", "message"),
     [
         ({"threshold": 1.5}, "threshold=1.5: pass a number of at least 0 and at most 1"),
-        ({"self_labelling": "yes"}, "self_labelling='yes': pass True or False"),
+        ({"self_labeling": "yes"}, "self_labeling='yes': pass True or False"),
         ({"recurrent": 1}, "recurrent=1"),
         ({"label_learning_rate": -1}, "label_learning_rate=-1"),
         ({"label_max_iter": 0}, "label_max_iter=0"),
@@ -270,7 +270,7 @@ def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
     assert clf.classes_.tolist() == [0, 1]
 
 
-def test_rows_that_are_equal_once_normalised() -> None:
+def test_rows_that_are_equal_once_normalized() -> None:
     same = np.outer(np.arange(1, 41), X[0])
     mixture = PoissonMixture(norm=30, random_state=0).fit(same)
     assert mixture.n_components_ == 1

@@ -42,8 +42,8 @@ def test_attributes(fitted: SimpletronClassifier, data: tuple[Any, Any, Any]) ->
     np.testing.assert_allclose(fitted.class_weights_.sum(axis=1), 1, rtol=1e-4)
     np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1, rtol=1e-6)
     assert fitted.activities_.shape == (len(X), 150)
-    labelled = few >= 0
-    np.testing.assert_array_equal(fitted.transduction_[labelled], few[labelled])
+    labeled = few >= 0
+    np.testing.assert_array_equal(fitted.transduction_[labeled], few[labeled])
     assert np.mean(fitted.transduction_ == y) > 0.91  # over 20 seeds 0.953 +- 0.008
     assert fitted.score(X, y) > 0.91
 
@@ -63,7 +63,7 @@ def test_other_labels_on_the_same_first_layer(fitted: SimpletronClassifier, data
     np.testing.assert_array_equal(again.mixture_.weights_, fresh.mixture_.weights_)
     assert np.mean(again.predict(X) == fresh.predict(X)) > 0.97
     names = np.where(other >= 0, np.array([f"digit {k}" for k in range(10)])[other], "?")
-    again.unlabelled = "?"
+    again.unlabeled = "?"
     assert again.fit_labels(names).predict(X)[0] == "digit 0"
 
 
@@ -71,14 +71,14 @@ def test_labels_of_any_kind_give_the_same_classifier(data: tuple[Any, Any, Any])
     X, _, few = data
     expected = fast().fit(X, few).predict_proba(X)
     words = np.array([*"abcdefghij", "nobody knows"])[few]
-    clf = fast(unlabelled="nobody knows").fit(X, words)
+    clf = fast(unlabeled="nobody knows").fit(X, words)
     np.testing.assert_array_equal(clf.predict_proba(X), expected)
     assert clf.classes_.tolist() == list("abcdefghij")
 
 
-def test_self_labelling_helps(data: tuple[Any, Any, Any]) -> None:
+def test_self_labeling_helps(data: tuple[Any, Any, Any]) -> None:
     X, y, few = data
-    with_it, without = fast().fit(X, few), fast(self_labelling=False).fit(X, few)
+    with_it, without = fast().fit(X, few), fast(self_labeling=False).fit(X, few)
     gains = []
     for seed in range(5):
         few = few_labels(y, 3, np.random.default_rng(seed))
@@ -91,7 +91,7 @@ def test_rows_that_no_label_reaches(data: tuple[Any, Any, Any]) -> None:
     X, y, _ = data
     two = np.full(len(y), -1)
     two[np.flatnonzero(y == 3)[0]], two[np.flatnonzero(y == 0)[0]] = 3, 0
-    clf = fast(self_labelling=False, truncation=2).fit(X, two)
+    clf = fast(self_labeling=False, truncation=2).fit(X, two)
     t = clf.predict_proba(X)
     assert np.isfinite(t).all()
     unreached = np.asarray(clf.mixture_.transform(X) @ clf.class_weights_.sum(axis=0)) == 0
@@ -110,7 +110,7 @@ def test_very_different_numbers_of_labels(data: tuple[Any, Any, Any]) -> None:
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
-def test_all_rows_labelled_needs_no_iterations(data: tuple[Any, Any, Any]) -> None:
+def test_all_rows_labeled_needs_no_iterations(data: tuple[Any, Any, Any]) -> None:
     X, y, _ = data
     clf = fast().fit(X, y)
     expected = np.stack([clf.activities_[np.flatnonzero(y == k)].mean(axis=0) for k in range(10)])
@@ -139,7 +139,7 @@ def test_presets_have_the_published_parameters() -> None:
     assert (p["learning_rate"], p["label_learning_rate"], p["max_iter"], p["batch_size"]) == (0.2, 0.2, 500, 25)
     settings = {n: presets.__dict__[n]().get_params() for n in FAMILY}
     assert [settings[n]["truncation"] for n in FAMILY] == [None, None, None, None, 15, 15]
-    assert [settings[n]["self_labelling"] for n in FAMILY] == [False, True, False, True, True, True]
+    assert [settings[n]["self_labeling"] for n in FAMILY] == [False, True, False, True, True, True]
     assert [settings[n]["recurrent"] for n in FAMILY] == [False, False, True, True, False, True]
 
 

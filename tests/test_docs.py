@@ -46,7 +46,7 @@ def test_the_references_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "40")
     text: str = getattr(load_generator(), f"{name}_reference")()
     assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == text, "run: make docs"
-    assert not re.search("[\x1b\u2500-\u257f]", text), "no colours or boxes of a terminal"
+    assert not re.search("[\x1b\u2500-\u257f]", text), "no colors or boxes of a terminal"
 
 
 # Links
@@ -194,11 +194,11 @@ def write_files(folder: Path) -> None:
     header = ",".join(f"count{i}" for i in range(64))
     rows = [",".join(map(str, row)) for row in X.astype(int).tolist()]
     known = [kind if i % 5 == 0 else "" for i, kind in enumerate(kinds)]
-    labelled = [f"{row},{kind}" for row, kind in zip(rows, known, strict=True)]
-    (folder / "counts.csv").write_text("\n".join([f"{header},kind", *labelled]))
+    labeled = [f"{row},{kind}" for row, kind in zip(rows, known, strict=True)]
+    (folder / "counts.csv").write_text("\n".join([f"{header},kind", *labeled]))
     (folder / "new-counts.csv").write_text("\n".join([header, *rows[:50]]))
     np.save(folder / "spectra.npy", X)
-    np.save(folder / "unlabelled.npy", X)
+    np.save(folder / "unlabeled.npy", X)
     (folder / "labels.csv").write_text("\n".join(["row,label", *(f"{i},{kinds[i]}" for i in range(100))]))
     for i in range(300):
         places = (

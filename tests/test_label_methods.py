@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
-from tnesi.labelling import clusters
-from tnesi.labelling.labeller import Labeller
+from tnesi.labeling import clusters
+from tnesi.labeling.labeler import Labeler
 from tnesi.layers.classes import Classes
 
 METHODS = ["auto", "hebbian", "cluster", "soft"]
@@ -121,7 +121,7 @@ def test_one_label_per_class(data: Data, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_all_rows_labelled(data: Data, method: str) -> None:
+def test_all_rows_labeled(data: Data, method: str) -> None:
     X, y, _ = data
     clf = fast(label_method=method).fit(X, y)
     assert clf.label_method_ == ("hebbian" if method == "auto" else method)
@@ -129,7 +129,7 @@ def test_all_rows_labelled(data: Data, method: str) -> None:
     np.testing.assert_array_equal(clf.transduction_, y)
 
 
-@pytest.mark.parametrize("parameters", [{"solver": "hebbian", "max_iter": 3, "tol": 0}, {"self_labelling": False}])
+@pytest.mark.parametrize("parameters", [{"solver": "hebbian", "max_iter": 3, "tol": 0}, {"self_labeling": False}])
 def test_auto_is_the_published_rule_where_there_is_no_other(data: Data, parameters: dict[str, Any]) -> None:
     X, _, few = data
     clf = fast(**parameters).fit(X, few)
@@ -170,7 +170,7 @@ def test_unknown_classes(with_unknown: SimpletronClassifier, data: Data) -> None
 
 
 @pytest.mark.parametrize(
-    ("names", "unlabelled", "last"),
+    ("names", "unlabeled", "last"),
     [
         (np.array([*"abcdefghij"]), "?", "?"),
         (np.array([*"abcdefghij"]), None, ""),
@@ -181,18 +181,18 @@ def test_unknown_classes(with_unknown: SimpletronClassifier, data: Data) -> None
     ],
 )
 def test_markers_of_unknown_classes(
-    with_unknown: SimpletronClassifier, data: Data, names: Any, unlabelled: Any, last: Any
+    with_unknown: SimpletronClassifier, data: Data, names: Any, unlabeled: Any, last: Any
 ) -> None:
     X, _, few = data
-    y = [unlabelled if k < 0 or k > 6 else names[k] for k in few]
-    clf = clone(with_unknown).set_params(unlabelled=unlabelled).fit(X, y)
+    y = [unlabeled if k < 0 or k > 6 else names[k] for k in few]
+    clf = clone(with_unknown).set_params(unlabeled=unlabeled).fit(X, y)
     assert clf.classes_.tolist() == [*names[:7].tolist(), last]
     np.testing.assert_array_equal(clf.predict_proba(X), with_unknown.predict_proba(X))
 
 
 def test_a_class_that_is_called_like_the_unknown(data: Data) -> None:
     X, _, few = data
-    clf = fast(unknown_classes=1, unlabelled=None)
+    clf = fast(unknown_classes=1, unlabeled=None)
     with pytest.raises(ValueError, match="predicted as -1, which is one of the classes"):
         clf.fit(X, [None if k < 0 else k - 1 for k in few])
 
@@ -221,10 +221,10 @@ def test_weights_count_in_the_share_of_the_unknown(data: Data) -> None:
         ),
         ({"unknown_classes": 2, "solver": "hebbian"}, "unknown_classes=2: .* solver='em'"),
         ({"unknown_classes": 2, "recurrent": True}, "unknown_classes=2: .* recurrent=False"),
-        ({"unknown_classes": 2, "self_labelling": False}, "unknown_classes=2: .* self_labelling=True"),
+        ({"unknown_classes": 2, "self_labeling": False}, "unknown_classes=2: .* self_labeling=True"),
         ({"label_method": "soft", "solver": "hebbian"}, "label_method='soft' needs solver='em'"),
         ({"label_method": "cluster", "recurrent": True}, "label_method='cluster' needs .* recurrent=False"),
-        ({"label_method": "soft", "self_labelling": False}, "label_method='soft' needs .* self_labelling=True"),
+        ({"label_method": "soft", "self_labeling": False}, "label_method='soft' needs .* self_labeling=True"),
     ],
 )
 def test_parameters_that_are_refused(data: Data, parameters: dict[str, Any], message: str) -> None:
@@ -235,7 +235,7 @@ def test_parameters_that_are_refused(data: Data, parameters: dict[str, Any], mes
 # Ctrl-C
 
 
-@pytest.mark.parametrize("place", [(Labeller, "learn"), (Classes, "learn_epoch"), (clusters, "linear_sum_assignment")])
+@pytest.mark.parametrize("place", [(Labeler, "learn"), (Classes, "learn_epoch"), (clusters, "linear_sum_assignment")])
 def test_ctrl_c_leaves_a_usable_classifier(data: Data, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]) -> None:
     X, y, few = data
     expected = fast(label_method="cluster").fit(X, few)
@@ -256,7 +256,7 @@ def test_ctrl_c_leaves_a_usable_classifier(data: Data, monkeypatch: pytest.Monke
 def test_ctrl_c_while_unknown_classes_are_found(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """The unknown class is not there yet."""
     X, _, few = data
-    monkeypatch.setattr(Labeller, "learn", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(Labeler, "learn", Mock(side_effect=KeyboardInterrupt))
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         clf = fast(unknown_classes=2).fit(X, few)
     assert clf.classes_.tolist() == list(range(10))

@@ -37,16 +37,16 @@ def test_all_labels(with_all_labels: tuple[SimpletronClassifier, float]) -> None
     assert found < 3.2
 
 
-def test_neighbourhood_prediction_is_as_good_as_exact(
+def test_neighborhood_prediction_is_as_good_as_exact(
     with_all_labels: tuple[SimpletronClassifier, float], mnist: Data
 ) -> None:
     fitted, found = with_all_labels
     mixture = fitted.mixture_
-    neighbours, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
+    neighbors, mixture._search = mixture._search, ExactSearch(mixture.truncation_, 2)
     try:
         assert found == pytest.approx(error(fitted, mnist), abs=0.15)  # -0.03 to 0.11, by seed
     finally:
-        mixture._search = neighbours
+        mixture._search = neighbors
 
 
 @pytest.mark.parametrize(("per_class", "most"), [(10, 4.2), (300, 3.8)])

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 import tnesi
 from tnesi import PoissonMixture, SimpletronClassifier, load, model_file, save
 from tnesi.data.labels import few_labels
-from tnesi.labelling.labeller import Labeller
+from tnesi.labeling.labeler import Labeler
 from tnesi.model_file import ModelFileError, read_header
 
 X, Y = load_digits(return_X_y=True)
@@ -42,7 +42,7 @@ def again(model: Any, folder: Path, **settings: Any) -> Any:
     return load(folder / "model.tnesi")
 
 
-NOT_STORED = {"_labeller", "_stream", "_mass", "n_samples_seen_", "n_zero_rows_"}
+NOT_STORED = {"_labeler", "_stream", "_mass", "n_samples_seen_", "n_zero_rows_"}
 """What is found again when it is needed, and what only partial_fit needs, which does not go on from a file."""
 
 
@@ -84,7 +84,7 @@ def assert_computes_the_same(a: Any, b: Any) -> None:
 def interrupted(model: SimpletronClassifier) -> SimpletronClassifier:
     """A classifier after Ctrl-C in its second layer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Labeller, "learn", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(Labeler, "learn", Mock(side_effect=KeyboardInterrupt))
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             return model.fit_labels(FEW)
 
@@ -99,9 +99,9 @@ KINDS: dict[str, Any] = {
     "hebbian": lambda: fast(solver="hebbian").fit(X, FEW),
     "recurrent": lambda: fast(recurrent=True).fit(X, FEW),
     "recurrent hebbian": lambda: fast(recurrent=True, solver="hebbian").fit(X, FEW),
-    "strings": lambda: fast(unlabelled="nobody knows").fit(X, LETTERS[FEW]),
-    "floats": lambda: fast(unlabelled=float("nan")).fit(X, np.where(FEW < 0, np.nan, FEW)),
-    "small integers": lambda: fast(unlabelled=None).fit(X, FEW.astype(np.int8)),
+    "strings": lambda: fast(unlabeled="nobody knows").fit(X, LETTERS[FEW]),
+    "floats": lambda: fast(unlabeled=float("nan")).fit(X, np.where(FEW < 0, np.nan, FEW)),
+    "small integers": lambda: fast(unlabeled=None).fit(X, FEW.astype(np.int8)),
     "truth": lambda: fast().fit(X, Y > 4),
     "weights": lambda: fast().fit(X, FEW, sample_weight=np.arange(len(X)) % 3),
     "feature names": lambda: fast().fit(pd.DataFrame(X, columns=[f"pixel{i}ü" for i in range(64)]), FEW),
@@ -120,10 +120,10 @@ KINDS: dict[str, Any] = {
     "spreading in a committee": lambda: fast(label_method="soft", n_mixtures=2).fit(X, FEW, np.arange(len(X)) % 3),
     "unknown classes": lambda: fast(unknown_classes=3).fit(X, np.where(FEW > 6, -1, FEW)),
     "unknown classes, weighted": lambda: fast(unknown_classes=1).fit(X, np.where(FEW > 8, -1, FEW), 1 + Y % 2),
-    "unknown letters": lambda: fast(unknown_classes=2, unlabelled=None).fit(
+    "unknown letters": lambda: fast(unknown_classes=2, unlabeled=None).fit(
         X, [None if y < 2 else LETTERS[y] for y in FEW]
     ),
-    "unknown, with another marker since": lambda: KINDS["unknown classes"]().set_params(unlabelled=-7),
+    "unknown, with another marker since": lambda: KINDS["unknown classes"]().set_params(unlabeled=-7),
     "label method changed": lambda: (
         fast(unknown_classes=2).fit(X, FEW).set_params(unknown_classes=0, label_method="hebbian")
     ),
@@ -184,7 +184,7 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
     truncation=st.none() | st.integers(1, 30),
     norm=st.just("auto") | st.floats(13, 200),
     solver=st.sampled_from(["em", "hebbian"]),
-    search=st.sampled_from(["exact", "neighbours"]),
+    search=st.sampled_from(["exact", "neighbors"]),
     tol=st.floats(0, allow_nan=False),
     batch_size=st.integers(1, 2**40),
     learning_rate=st.floats(1e-300, 1e300),
@@ -192,10 +192,10 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
     n_mixtures=st.integers(1, 3),
     label_method=st.sampled_from(["auto", "hebbian", "cluster", "soft"]),
     unknown_classes=st.sampled_from([0, 0, 0, 1, 4]),
-    self_labelling=st.booleans(),
+    self_labeling=st.booleans(),
     recurrent=st.booleans(),
     threshold=st.floats(0, 1),
-    unlabelled=st.none() | st.text() | st.floats() | st.integers(-(2**63), -1),
+    unlabeled=st.none() | st.text() | st.floats() | st.integers(-(2**63), -1),
     random_state=st.integers(0, 2**32 - 1),
     n_threads=st.none() | st.integers(1, 4),
     weighted=st.booleans(),
@@ -280,7 +280,7 @@ def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: P
     with pytest.raises(ModelFileError, match="max_iter=0"):
         save(fast().fit(X, FEW).set_params(max_iter=0), path)
     with pytest.raises(ModelFileError, match=r"object.* cannot be stored"):
-        save(fast().fit(X, FEW).set_params(unlabelled=object()), path)
+        save(fast().fit(X, FEW).set_params(unlabeled=object()), path)
     with pytest.raises(TypeError, match="a Pipeline cannot be saved"):
         save(make_pipeline(fitted), path)
     with pytest.raises(NotFittedError):

@@ -23,7 +23,7 @@ Arrays = dict[str, Any]
 NASTY: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 7, 0.5, -0.5, 1e-300, 1e300,
     2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**64),
-    "", "auto", "em", "hebbian", "soft", "cluster", "nan", "full", "exact", "neighbours", "classifier", "mixture",
+    "", "auto", "em", "hebbian", "soft", "cluster", "nan", "full", "exact", "neighbors", "classifier", "mixture",
     "\ud800", "a" * 999,
     "<i8", "<U1", "<U9", "<U99999999", "<f2", "|b1", "|u1", "|O", ">i8", "<M8[s]",
     [], {}, [1], ["a"], {"a": 1}, {"callback": 1}, [[[[1]]]], [[[[[[[[[[1]]]]]]]]]],
@@ -123,7 +123,7 @@ def drop_or_add_entry(header: Any, arrays: Arrays, rng: random.Random) -> str:
     if rng.random() < 0.5:
         del container[key]
     elif isinstance(container, dict):
-        container[rng.choice(["x", "callback", "format", "unlabelled", "nonfinite"])] = rng.choice(NASTY)
+        container[rng.choice(["x", "callback", "format", "unlabeled", "nonfinite"])] = rng.choice(NASTY)
     else:
         container.insert(key, rng.choice([*NASTY, container[key]]))
     return json.dumps(header)

@@ -25,18 +25,18 @@ _WEIGHTS = (
 )
 _METHODS = (
     "the order of the rows and which labels are left out in turn are random: weight 3 equals three rows nearly; see "
-    "test_weights_are_repetitions in tests/labelling"
+    "test_weights_are_repetitions in tests/labeling"
 )
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
-    published = getattr(estimator, "label_method", "auto") == "auto"  # all rows are labelled
+    published = getattr(estimator, "label_method", "auto") == "auto"  # all rows are labeled
     reason = _WEIGHTS if published else _METHODS
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-    if isinstance(estimator, SimpletronClassifier) and estimator.unlabelled is not None:
+    if isinstance(estimator, SimpletronClassifier) and estimator.unlabeled is not None:
         expected["check_classifiers_classes"] = (
-            "it uses the class -1, which marks unlabelled rows by default (scikit-learn spares its own semi-supervised "
-            "classifiers by name); it passes with unlabelled=None, below"
+            "it uses the class -1, which marks unlabeled rows by default (scikit-learn spares its own semi-supervised "
+            "classifiers by name); it passes with unlabeled=None, below"
         )
     return expected
 
@@ -45,10 +45,10 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     [
         PoissonMixture(),
         SimpletronClassifier(),
-        SimpletronClassifier(unlabelled=None),
-        SimpletronClassifier(unlabelled=None, n_mixtures=2),
-        SimpletronClassifier(unlabelled=None, label_method="cluster"),
-        SimpletronClassifier(unlabelled=None, label_method="soft"),
+        SimpletronClassifier(unlabeled=None),
+        SimpletronClassifier(unlabeled=None, n_mixtures=2),
+        SimpletronClassifier(unlabeled=None, label_method="cluster"),
+        SimpletronClassifier(unlabeled=None, label_method="soft"),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,
@@ -61,7 +61,7 @@ def test_scikit_learn_checks(estimator: BaseEstimator, check: Any) -> None:
 
 
 @pytest.fixture
-def labelled(digits: tuple[Any, Any]) -> tuple[Any, Any]:
+def labeled(digits: tuple[Any, Any]) -> tuple[Any, Any]:
     X, y = digits
     return X[:600], np.where(np.arange(600) < 100, y[:600], -1)
 
@@ -85,16 +85,16 @@ def test_weights_are_repetitions(
     np.testing.assert_allclose(weighted.predict_proba(kind(X)), repeated.predict_proba(X), atol=1e-4)
 
 
-def test_a_class_whose_labels_all_have_no_weight_is_absent(labelled: tuple[Any, Any]) -> None:
-    X, y = labelled
+def test_a_class_whose_labels_all_have_no_weight_is_absent(labeled: tuple[Any, Any]) -> None:
+    X, y = labeled
     clf = fast().fit(X, y, sample_weight=(y != 4).astype(float))
     assert 4 not in clf.classes_
     assert len(clf.transduction_) == (y != 4).sum()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint16])
-def test_types_do_not_matter(labelled: tuple[Any, Any], dtype: type) -> None:
-    X, y = labelled
+def test_types_do_not_matter(labeled: tuple[Any, Any], dtype: type) -> None:
+    X, y = labeled
     expected = fast().fit(X, y)
     for order in "CF":
         other = fast().fit(np.asarray(X, dtype=dtype, order=order), y)
@@ -103,8 +103,8 @@ def test_types_do_not_matter(labelled: tuple[Any, Any], dtype: type) -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames(labelled: tuple[Any, Any], frame: Any) -> None:
-    X, y = labelled
+def test_frames(labeled: tuple[Any, Any], frame: Any) -> None:
+    X, y = labeled
     names = [f"pixel{i}" for i in range(64)]
     data = frame(dict(zip(names, X.T, strict=True)))
     clf = fast().fit(data, y)
@@ -115,22 +115,22 @@ def test_frames(labelled: tuple[Any, Any], frame: Any) -> None:
 
 
 @pytest.mark.parametrize(("library", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
-def test_frames_as_output(labelled: tuple[Any, Any], library: str, frame: Any) -> None:
-    mixture = PoissonMixture(20, norm=180, random_state=0, max_iter=3, tol=0).fit(labelled[0])
-    expected = mixture.transform(labelled[0]).toarray()
+def test_frames_as_output(labeled: tuple[Any, Any], library: str, frame: Any) -> None:
+    mixture = PoissonMixture(20, norm=180, random_state=0, max_iter=3, tol=0).fit(labeled[0])
+    expected = mixture.transform(labeled[0]).toarray()
     with config_context(transform_output=library):
-        found = [mixture.transform(labelled[0])]
-    found.append(mixture.set_output(transform=library).transform(labelled[0]))
+        found = [mixture.transform(labeled[0])]
+    found.append(mixture.set_output(transform=library).transform(labeled[0]))
     for one in found:
         assert isinstance(one, frame)
         assert list(one.columns) == mixture.get_feature_names_out().tolist()
         np.testing.assert_array_equal(one.to_numpy(), expected)
-    assert issparse(mixture.set_output(transform="default").transform(labelled[0]))
-    assert isinstance(make_pipeline(clone(mixture)).set_output(transform=library).fit_transform(labelled[0]), frame)
+    assert issparse(mixture.set_output(transform="default").transform(labeled[0]))
+    assert isinstance(make_pipeline(clone(mixture)).set_output(transform=library).fit_transform(labeled[0]), frame)
 
 
-def test_clone_and_pickle(labelled: tuple[Any, Any]) -> None:
-    X, y = labelled
+def test_clone_and_pickle(labeled: tuple[Any, Any]) -> None:
+    X, y = labeled
     clf = fast().fit(X, y)
     assert clone(clf).get_params() == clf.get_params()
     again = pickle.loads(pickle.dumps(clf))
@@ -143,8 +143,8 @@ def test_pipeline_and_cross_validation(digits: tuple[Any, Any]) -> None:
     assert scores.mean() > 0.8
 
 
-def test_read_only_data(labelled: tuple[Any, Any]) -> None:
+def test_read_only_data(labeled: tuple[Any, Any]) -> None:
     """As joblib and memory maps hand them out."""
-    X, y = (a.copy() for a in labelled)
+    X, y = (a.copy() for a in labeled)
     X.flags.writeable = y.flags.writeable = False
     assert fast().fit(X, y).predict(X).shape == (600,)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import Data, few_labels, open_data
-from tnesi.layers.input import Matrix, normalise, row_hashes
+from tnesi.layers.input import Matrix, normalize, row_hashes
 from tnesi.prediction import evaluate, predict_blocks
 from tnesi.tuning import tune
 
@@ -50,10 +50,10 @@ def tables() -> st.SearchStrategy[Any]:
 
 @given(tables(), st.floats(0.5, 500))
 def test_rows(table: Any, above: float) -> None:
-    """Normalised rows, their hashes and what else is computed from them, with blank rows among them."""
+    """Normalized rows, their hashes and what else is computed from them, with blank rows among them."""
     X, rng = table
     n, d = X.shape
-    dense, thin = (normalise(x, d + above, "uniform") for x in (X, sparse.csr_array(X)))
+    dense, thin = (normalize(x, d + above, "uniform") for x in (X, sparse.csr_array(X)))
     assert thin.is_sparse
     np.testing.assert_array_equal(dense.scale, thin.scale)
     np.testing.assert_array_equal(dense.y(), thin.y())
@@ -73,7 +73,7 @@ def test_moments_of_equal_rows(kind: Any, above: float) -> None:
     X = np.zeros((3000, 7), np.float32)
     X[:, 3] = 2
     for x in (X, np.zeros_like(X), np.ones_like(X)):
-        mean, std = normalise(kind(x), 7 + above, "uniform").moments(np.arange(1, 3001, dtype=np.float32) / 7)
+        mean, std = normalize(kind(x), 7 + above, "uniform").moments(np.arange(1, 3001, dtype=np.float32) / 7)
         assert mean.sum() == pytest.approx(7 + above)
         np.testing.assert_array_less(std, 1e-6 * above)
 
@@ -81,7 +81,7 @@ def test_moments_of_equal_rows(kind: Any, above: float) -> None:
 @given(tables(), st.sampled_from([1.0, 1e4]))
 def test_moments(table: Any, above: float) -> None:
     X, rng = table
-    rows = normalise(sparse.csr_array(X), X.shape[1] + above, "uniform")
+    rows = normalize(sparse.csr_array(X), X.shape[1] + above, "uniform")
     weight = rng.random(len(X)).astype(np.float32) + np.float32(0.1)
     y = rows.y().astype(np.float64)
     mean, std = rows.moments(weight)
@@ -116,7 +116,7 @@ def test_mixtures(digits: Any, parameters: dict[str, Any]) -> None:
     X, thin = digits[0], sparse.csr_array(digits[0])
     a, b = mixture(**parameters).fit(X), mixture(**parameters).fit(thin)
     assert a.norm_ == b.norm_
-    # A near tie for the last place in K^(n) may go another way; in neighbourhoods that shows a few points other fields.
+    # A near tie for the last place in K^(n) may go another way; in neighborhoods that shows a few points other fields.
     # Over 20 seeds at least 99.88 % of the weights and 99.94 % of the fields are the same, and 99.7 % of the scores.
     many = parameters.get("n_components") == 700
     assert np.isclose(a.weights_, b.weights_, rtol=2e-3).mean() > (0.99 if many else 0.9999)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
-from tnesi.labelling.labeller import Labeller
+from tnesi.labeling.labeler import Labeler
 
 
 def few(y: Any, n_classes: int = 10, per_class: int = 5) -> Any:
@@ -31,7 +31,7 @@ def interrupted(clf: SimpletronClassifier, X: Any, where: Any, name: str, monkey
             clf.predict(X)
 
 
-@pytest.mark.parametrize(("where", "name"), [(Labeller, "learn"), (SimpletronClassifier, "_keep")])
+@pytest.mark.parametrize(("where", "name"), [(Labeler, "learn"), (SimpletronClassifier, "_keep")])
 def test_ctrl_c_in_the_first_prediction_loses_nothing(
     digits: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, where: Any, name: str
 ) -> None:

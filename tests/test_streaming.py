@@ -63,7 +63,7 @@ def test_many_passes_come_close_to_fit(shuffled: tuple[Any, Any, Any, Any]) -> N
     assert often.score(X) > fitted.score(X) - 0.3
 
 
-def test_a_fully_labelled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, Any, Any]) -> None:
+def test_a_fully_labeled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, y_test = shuffled
     clf = streamed(classifier(), X, y, passes=5)
     assert clf.score(X_test, y_test) > classifier().fit(X, y).score(X_test, y_test) - 0.02
@@ -74,12 +74,12 @@ def test_a_fully_labelled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, An
 def test_few_labels_go_nearly_as_far_as_in_fit(shuffled: tuple[Any, Any, Any, Any]) -> None:
     """Mean over draws of labels, which come late."""
     X, y, X_test, y_test = shuffled
-    fitted, unlabelled = classifier().fit(X, np.full(1397, -1)), streamed(classifier(), X, passes=3)
+    fitted, unlabeled = classifier().fit(X, np.full(1397, -1)), streamed(classifier(), X, passes=3)
     gap = []
     for seed in range(6):
         few = few_labels(y, 10, np.random.default_rng(seed))
         rows = np.flatnonzero(few >= 0)
-        clf = pickle.loads(pickle.dumps(unlabelled)).partial_fit(X[rows], y[rows])
+        clf = pickle.loads(pickle.dumps(unlabeled)).partial_fit(X[rows], y[rows])
         gap.append(fitted.fit_labels(few).score(X_test, y_test) - clf.score(X_test, y_test))
     assert np.mean(gap) < 0.09  # over 20 seeds 0.016 +- 0.014
 
@@ -253,7 +253,7 @@ def test_labels_that_come_late_or_never(shuffled: tuple[Any, Any, Any, Any]) -> 
 def test_classes_grow(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, y_test = shuffled
     names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
-    clf = classifier(unlabelled="?").partial_fit(X[:600], np.where(y[:600] < 1, names[y[:600]], "?"))
+    clf = classifier(unlabeled="?").partial_fit(X[:600], np.where(y[:600] < 1, names[y[:600]], "?"))
     assert clf.classes_.tolist() == ["zero"]
     with pytest.raises(NotFittedError, match="two classes"):
         clf.predict_proba(X_test)

@@ -55,10 +55,10 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
     assert fits == [3, 9]
     assert (len(found.likelihoods), found.n_train, found.n_validation) == (2, 30, 30)
     assert len(seen) == 2 * 2 * 3
-    labelled = set(np.flatnonzero(few >= 0).tolist())
+    labeled = set(np.flatnonzero(few >= 0).tolist())
     for rows in seen:
         assert rows.size == 30
-        assert set(rows.tolist()) <= labelled
+        assert set(rows.tolist()) <= labeled
     assert [t.error for t in found.trials] == sorted(t.error for t in found.trials)
     assert found.best["truncation"] in (3, 9)
     assert set(found.likelihoods) == {(200, 3), (200, 9)}

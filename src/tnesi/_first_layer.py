@@ -25,14 +25,14 @@ from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
-from tnesi.layers.input import check_norm, normalise
+from tnesi.layers.input import check_norm, normalize
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
+from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
 
 Array = npt.NDArray[Any]
 
 FEWEST_NEIGHBOURS = 5
-"""With a smaller truncation, points share too few fields to tell which are neighbours: search is exact."""
+"""With a smaller truncation, points share too few fields to tell which are neighbors: search is exact."""
 MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
@@ -84,7 +84,7 @@ def learn_first_layer(
         if settings.solver == "em":
             check_shrinkage(settings.shrinkage, given.total, n_fields)
         norm = _choose_norm(settings, engine, survey, distinct, n_fields)
-        engine.normalise(norm)
+        engine.normalize(norm)
         search = new_search(settings, n_fields, n_threads)
         _check_in_memory(settings, given, search)
         checkpoint = _checkpoint(settings, given, survey, search, monitor, (n_fields, norm, seed))
@@ -99,7 +99,7 @@ def learn_first_layer(
             with completed():  # a fit that is done is not lost to Ctrl-C now
                 activities = engine.activities  # of the logarithms that the engine has used
                 fields.take_logarithms()
-                if isinstance(search, NeighbourSearch):
+                if isinstance(search, NeighborSearch):
                     search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
         except KeyboardInterrupt:
             monitor.interrupted = True
@@ -114,7 +114,7 @@ def count_fields(n_components: Any, n_rows: float, n_distinct: int) -> int:
     if n_components > n_distinct:
         raise ValueError(
             f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
-            "(distinct once normalised): pass fewer, or n_components='auto', or more rows (a larger first batch)"
+            "(distinct once normalized): pass fewer, or n_components='auto', or more rows (a larger first batch)"
         )
     return int(n_components)
 
@@ -137,7 +137,7 @@ def new_search(settings: Any, n_fields: int, n_threads: int) -> Search:
         return FullSearch(n_threads)
     if settings.search == "exact" or (many and truncation < FEWEST_NEIGHBOURS):
         return ExactSearch(truncation, n_threads)
-    return NeighbourSearch(truncation, n_threads)
+    return NeighborSearch(truncation, n_threads)
 
 
 def _check_in_memory(settings: Any, given: GivenRows, search: Search) -> None:
@@ -202,8 +202,8 @@ def _learn_em(
     checkpoint: Checkpoint | None,
 ) -> Fields:
     above = survey.mean_above(engine.norm)
-    fields = start_around(1 + above, normalise(engine.take(chosen), engine.norm, settings.zero_rows))
-    if isinstance(search, NeighbourSearch):
+    fields = start_around(1 + above, normalize(engine.take(chosen), engine.norm, settings.zero_rows))
+    if isinstance(search, NeighborSearch):
         fields = search.arrange(fields)
     shrinkage = Shrinkage.towards(above, settings.shrinkage)
     return run_em(
@@ -234,7 +234,7 @@ def _learn_hebbian(
         rows,
         weight,
         start_hebbian(rows, weight, n_fields, rng),
-        ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighbourSearch) else search,
+        ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighborSearch) else search,
         monitor,
         learning_rate=settings.learning_rate,
         batch_size=settings.batch_size,

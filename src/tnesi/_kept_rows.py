@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     hashes : (N,) array of uint64
         Equal rows have equal ones.
     label : (N,) array of int32
-        Class numbers, -1 for unlabelled.
+        Class numbers, -1 for unlabeled.
     number : (N,) array
         Which rows of the stream these are.
     log_weight, priority : (N,) arrays
@@ -122,11 +122,11 @@ class KeptRows:
         """Return the rows to keep, and log tau."""
         x, *others = zip(*self.parts, strict=True)
         rows = _joined(Kept(_stacked(x), *map(np.concatenate, others)))
-        labelled = rows.label >= 0
-        room = max(most // 2, most - int(np.sum(~labelled)))
-        stays = _best(rows, labelled & _newest_labels(rows), room)
-        stays |= _best(rows, ~labelled, most - int(stays.sum()))
-        gone = rows.priority[~stays & ~labelled]
+        labeled = rows.label >= 0
+        room = max(most // 2, most - int(np.sum(~labeled)))
+        stays = _best(rows, labeled & _newest_labels(rows), room)
+        stays |= _best(rows, ~labeled, most - int(stays.sum()))
+        gone = rows.priority[~stays & ~labeled]
         return rows.take(stays), max(self.threshold, float(gone.max(initial=-np.inf)))
 
 
@@ -140,16 +140,16 @@ def _stacked(blocks: Sequence[Matrix]) -> Matrix:
 
 def _joined(rows: Kept) -> Kept:
     """Make one of equal rows with labels, which count together: it has the newest of their labels."""
-    labelled = np.flatnonzero(rows.label >= 0)[::-1]
-    _, newest, which = np.unique(rows.hashes[labelled], return_index=True, return_inverse=True)
-    if newest.size == labelled.size:
+    labeled = np.flatnonzero(rows.label >= 0)[::-1]
+    _, newest, which = np.unique(rows.hashes[labeled], return_index=True, return_inverse=True)
+    if newest.size == labeled.size:
         return rows
     total = np.full(newest.size, -np.inf)
-    np.logaddexp.at(total, which, rows.log_weight[labelled])
+    np.logaddexp.at(total, which, rows.log_weight[labeled])
     log_weight = rows.log_weight.copy()
-    log_weight[labelled[newest]] = total
+    log_weight[labeled[newest]] = total
     stays = rows.label < 0
-    stays[labelled[newest]] = True
+    stays[labeled[newest]] = True
     return rows._replace(log_weight=log_weight).take(stays)
 
 

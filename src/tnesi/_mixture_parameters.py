@@ -37,7 +37,7 @@ def check_mixture(settings: Any) -> None:
     if settings.resume and settings.checkpoint is None:
         raise ValueError("resume=True: pass the folder that has the state as checkpoint")
     check_choice("solver", settings.solver, ("em", "hebbian"))
-    check_choice("search", settings.search, ("neighbours", "exact"))
+    check_choice("search", settings.search, ("neighbors", "exact"))
     check_choice("zero_rows", settings.zero_rows, ("error", "uniform"))
     check_integer("max_iter", settings.max_iter, 1, most=MOST)
     check_real("tol", settings.tol, 0)

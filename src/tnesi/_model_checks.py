@@ -75,7 +75,7 @@ def _has_rows(header: Header) -> bool:
 
 
 def _arrays_of_mixture(header: Header) -> set[str]:
-    has_lists = header.search == "neighbours" and header.doubtful_below is not None
+    has_lists = header.search == "neighbors" and header.doubtful_below is not None
     return {"weights", "weight_sums"} | ({"lists"} if has_lists else set())
 
 

@@ -59,10 +59,10 @@ class Header:
     class_dtype : str or None
     recurrent : bool
         Whether the classifier was learned as a recurrent network.
-    search : {"neighbours", "exact", "full"}
+    search : {"neighbors", "exact", "full"}
         How the model finds a point's fields.
     doubtful_below : float or None
-        Points explained worse than this look further (neighbourhood search).
+        Points explained worse than this look further (neighborhood search).
     norm, truncation, n_iter, converged, lower_bound, history :
         As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
     further_mixtures : list of dict
@@ -276,7 +276,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "classes": ("a list", lambda v: v is None or isinstance(v, list)),
     "class_dtype": ("a text", lambda v: v is None or isinstance(v, str)),
     "recurrent": ("true or false", lambda v: isinstance(v, bool)),
-    "search": ("a known search", lambda v: v in ("neighbours", "exact", "full")),
+    "search": ("a known search", lambda v: v in ("neighbors", "exact", "full")),
     "doubtful_below": ("a number", lambda v: v is None or _is_number(v)),
     "norm": ("a positive number", lambda v: _is_number(v) and v > 0),
     "truncation": ("a positive integer", lambda v: _is_integer(v, 1)),

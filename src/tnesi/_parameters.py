@@ -52,7 +52,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
             raise ValueError(f"n_features = {checked.shape[1]}: more than {MOST_FEATURES} cannot be learned")
         checked = canonical(checked)
     if checked.shape[1] == 1:
-        raise ValueError("n_features = 1: a row is normalised to a constant sum, so it needs at least two features")
+        raise ValueError("n_features = 1: a row is normalized to a constant sum, so it needs at least two features")
     if checked.dtype != np.uint8:
         name = type(estimator).__name__
         check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")

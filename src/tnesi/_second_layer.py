@@ -18,9 +18,9 @@ from tnesi._training_rows import present_labels
 from tnesi.engine.threads import resolve_threads
 from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.labelling.labeller import Labeller
-from tnesi.labelling.naming import confidence
-from tnesi.labelling.suggest import Known, Suggestion, suggest
+from tnesi.labeling.labeler import Labeler
+from tnesi.labeling.naming import confidence
+from tnesi.labeling.suggest import Known, Suggestion, suggest
 from tnesi.layers.classes import Classes
 from tnesi.layers.labels import encode_labels, with_marker
 
@@ -45,7 +45,7 @@ FROM_STREAM = (*_FROM_LABELS, "kept_rows_", "activities_", "_label", "_weight", 
 class SecondLayer(BaseEstimator):
     """The part of a classifier that has to do with labels."""
 
-    _labeller: Labeller | None = None
+    _labeler: Labeler | None = None
     _present: Array | None = None
     _stream: Any = None
 
@@ -70,7 +70,7 @@ class SecondLayer(BaseEstimator):
         if self._stream is not None:
             raise ValueError("the rows of a stream are not all kept: pass those with labels to partial_fit instead")
         self._stored_labels("fit_labels learns from")
-        label, classes = encode_labels(y, self.unlabelled)
+        label, classes = encode_labels(y, self.unlabeled)
         if self._present is not None and label.size == self._present.size:
             label, classes = present_labels(label, classes, self._present)
         n = self.activities_.shape[0]
@@ -133,7 +133,7 @@ class SecondLayer(BaseEstimator):
             t, classes = self.label_distributions_[:, :n_known], self.classes_[:n_known]
             known = Known(label, classes, t, self.label_confidence_, self.label_rivals_)
         with single_threaded_blas():
-            found = suggest(self._known_labeller(), known, n)
+            found = suggest(self._known_labeler(), known, n)
         number = np.arange(label.size) if self._present is None else np.flatnonzero(self._present)
         if self._stream is not None:
             number = self.kept_rows_
@@ -142,7 +142,7 @@ class SecondLayer(BaseEstimator):
     def _learn_labels(self, top: TopLayer, classes: Array) -> str | None:
         """Learn the second layer of a feed-forward network on the stored activities; return what to warn of."""
         method: str = self.label_method
-        published = self.solver == "hebbian" or not self.self_labelling or (top.label >= 0).all()
+        published = self.solver == "hebbian" or not self.self_labeling or (top.label >= 0).all()
         if method == "auto" and published and not self.unknown_classes:
             method = "hebbian"
         if method == "hebbian":
@@ -150,27 +150,27 @@ class SecondLayer(BaseEstimator):
             top.learn(self.activities_)
             self._keep(top.classes, top.label, classes, "hebbian")
             return interrupted(top)
-        names = with_marker(classes, self.unlabelled) if self.unknown_classes else classes
-        labeller = self._known_labeller()
+        names = with_marker(classes, self.unlabeled) if self.unknown_classes else classes
+        labeler = self._known_labeler()
         try:
             with single_threaded_blas():
-                layer, method = labeller.learn(top.label, classes.size, method, self.unknown_classes)
+                layer, method = labeler.learn(top.label, classes.size, method, self.unknown_classes)
         except KeyboardInterrupt:
             self._keep(Classes.average(self.activities_, top.label, self._weight, classes.size), top.label, classes, "")
             return (
-                "learning of the second layer was interrupted: only labelled rows have taught it so far; call "
+                "learning of the second layer was interrupted: only labeled rows have taught it so far; call "
                 "fit_labels with the same labels to go on"
             )
         self._keep(layer, top.label, names, method, unknown=bool(self.unknown_classes))
         return None
 
-    def _known_labeller(self) -> Labeller:
+    def _known_labeler(self) -> Labeler:
         """Return what is known without labels. Its seed is that of the first layer: no label set decides on it."""
-        if self._labeller is None:
+        if self._labeler is None:
             sizes, seed = [mixture.n_components_ for mixture in self.mixtures_], self.mixtures_[0].random_state or 0
-            self._labeller = Labeller(self.activities_, sizes, self._weight, seed)
-        self._labeller.n_threads = resolve_threads(self.n_threads)
-        return self._labeller
+            self._labeler = Labeler(self.activities_, sizes, self._weight, seed)
+        self._labeler.n_threads = resolve_threads(self.n_threads)
+        return self._labeler
 
     def _keep(self, layer: Classes, label: Array | None, classes: Array, method: str, *, unknown: bool = False) -> None:
         """Keep a second layer and what it says of the training rows; `label` is None where they are not known."""
@@ -179,8 +179,8 @@ class SecondLayer(BaseEstimator):
         self.class_weights_, self.class_sizes_ = layer.weights, layer.sizes
         if label is not None:
             t = layer.posterior(self.activities_)
-            labelled = label >= 0
-            t[labelled] = np.eye(layer.n_classes)[label[labelled]]
+            labeled = label >= 0
+            t[labeled] = np.eye(layer.n_classes)[label[labeled]]
             self.label_distributions_ = t
             best = np.argmax(t, axis=1)
             self.transduction_ = self.classes_[best]
@@ -213,7 +213,7 @@ class SecondLayer(BaseEstimator):
 
 def check_second_layer(settings: Any) -> None:
     """Refuse parameters with which a classifier could not learn its second layer."""
-    for name in ("self_labelling", "recurrent"):
+    for name in ("self_labeling", "recurrent"):
         if not isinstance(getattr(settings, name), (bool, np.bool_)):
             raise ValueError(f"{name}={getattr(settings, name)!r}: pass True or False")
     check_real("threshold", settings.threshold, 0, 1)
@@ -221,16 +221,16 @@ def check_second_layer(settings: Any) -> None:
     check_integer("label_max_iter", settings.label_max_iter, 1, most=MOST)
     check_choice("label_method", settings.label_method, ("auto", "hebbian", "cluster", "soft"))
     check_integer("unknown_classes", settings.unknown_classes, 0, most=MOST)
-    published = settings.solver == "hebbian" or settings.recurrent or not settings.self_labelling
+    published = settings.solver == "hebbian" or settings.recurrent or not settings.self_labeling
     if published and settings.label_method in ("cluster", "soft"):
         raise ValueError(
-            f"label_method={settings.label_method!r} needs solver='em', recurrent=False and self_labelling=True: pass "
+            f"label_method={settings.label_method!r} needs solver='em', recurrent=False and self_labeling=True: pass "
             "these, or label_method='hebbian'"
         )
     if settings.unknown_classes and (published or settings.label_method not in ("auto", "cluster")):
         raise ValueError(
             f"unknown_classes={settings.unknown_classes}: classes without a label are found as clusters, which needs "
-            "label_method='auto' or 'cluster', solver='em', recurrent=False and self_labelling=True"
+            "label_method='auto' or 'cluster', solver='em', recurrent=False and self_labeling=True"
         )
 
 
@@ -240,7 +240,7 @@ def new_top_layer(settings: Any, label: Array, n_classes: int, weight: Array | N
         label=label,
         weight=weight,
         n_classes=n_classes,
-        self_label=settings.self_labelling,
+        self_label=settings.self_labeling,
         threshold=settings.threshold,
         recurrent=settings.recurrent,
         learning_rate=settings.label_learning_rate,

@@ -1,7 +1,7 @@
 """How a classifier learns from a stream: the fields from every batch, the classes from the rows that are kept.
 
-The second layer is learned when it is asked for, on the activities that the rows kept have then. Where labelled
-rows alone teach (all are labelled, or there is no self-labelling), it is R_kc ~ J_kc = sum_n t_nk s_nc over all rows
+The second layer is learned when it is asked for, on the activities that the rows kept have then. Where labeled
+rows alone teach (all are labeled, or there is no self-labeling), it is R_kc ~ J_kc = sum_n t_nk s_nc over all rows
 of the stream, which fade as the statistics of the fields do.
 """
 
@@ -33,7 +33,7 @@ _FEWEST_ROWS = 10_000
 
 
 @dataclass
-class LabelledStream:
+class LabeledStream:
     """What a classifier keeps of a stream.
 
     Attributes
@@ -77,14 +77,14 @@ class LabelledStream:
         self.rows.renumber(place)
 
 
-def check_labelled_stream(settings: Any) -> None:
+def check_labeled_stream(settings: Any) -> None:
     """Refuse what cannot learn from a stream."""
     check_stream(settings)
     if settings.recurrent:
         raise ValueError("recurrent=True: the fields of a recurrent network learn from all labels together; call fit")
 
 
-def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> GivenRows:
+def learn_labeled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> GivenRows:
     """Learn from a batch, the first or another one; return its rows."""
     first = not hasattr(clf, "mixtures_")
     given = GivenRows.of(clf, X, sample_weight, reset=first, batch=True)
@@ -102,7 +102,7 @@ def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: 
         activities, kept = learn_batch(mixture, given, place)
         found.append(activities.to_csr(mixture.n_components_))
     if first:
-        clf._stream = LabelledStream.of(known, sum(own.shape[1] for own in found), top_seed)
+        clf._stream = LabeledStream.of(known, sum(own.shape[1] for own in found), top_seed)
     clf._stream.grow(known)
     clf._stream.learn(side_by_side(found), label, given.weight, kept)
     x = given.store.read(slice(None)).copy()
@@ -111,7 +111,7 @@ def learn_labelled_batch(clf: Any, X: Any, y: Any, classes: Any, sample_weight: 
     clf.classes_ = known
     clf.n_iter_, clf.n_samples_seen_ = clf.mixtures_[0].n_iter_, clf.mixtures_[0].n_samples_seen_
     clf.n_zero_rows_ = clf.mixtures_[0].n_zero_rows_
-    clf._recurrent, clf._present, clf._labeller = False, None, None
+    clf._recurrent, clf._present, clf._labeler = False, None, None
     for name in FROM_STREAM:
         vars(clf).pop(name, None)
     return given
@@ -121,12 +121,12 @@ def _read_labels(clf: Any, given: GivenRows, X: Any, y: Any, classes: Any) -> tu
     """Return the labels of a batch as numbers among all classes known by now, and these classes."""
     known = clf.classes_[: clf.classes_.size - clf._n_unnamed()] if hasattr(clf, "classes_") else None
     if classes is not None:
-        known = merge_classes(known, encode_labels(classes, clf.unlabelled, one_is_fine=True)[1])
+        known = merge_classes(known, encode_labels(classes, clf.unlabeled, one_is_fine=True)[1])
     n = given.n_rows if given.present is None else given.present.size
     label, own = np.full(n, -1, np.int32), None
     if y is not None:
         check_consistent_length(X, y)
-        label, own = encode_labels(y, clf.unlabelled, none_is_fine=True, one_is_fine=True)
+        label, own = encode_labels(y, clf.unlabeled, none_is_fine=True, one_is_fine=True)
     merged = merge_classes(known, own)
     if own is not None and own.size:
         label = np.append(np.searchsorted(merged, own), -1).astype(np.int32)[label]
@@ -141,14 +141,14 @@ def _new_member(clf: Any, seed: int) -> Any:
     return mixture
 
 
-def _from_fit(clf: Any) -> LabelledStream:
+def _from_fit(clf: Any) -> LabeledStream:
     """Go on from what `fit` has learned. Its rows are gone: their fields draw them, sum_c s_nc (W_c - 1)."""
     for mixture in clf.mixtures_:
         check_goes_on(mixture)
     seed = int(check_random_state(clf.random_state).randint(2**31))
     label, weight, present = clf._label, clf._weight, clf._present
     known = clf.classes_[: clf.classes_.size - clf._n_unnamed()]
-    stream = LabelledStream.of(known, clf.activities_.shape[1], seed)
+    stream = LabeledStream.of(known, clf.activities_.shape[1], seed)
     stream.learn(clf.activities_, label, weight, 0.0)
     numbers = np.arange(label.size) if present is None else np.flatnonzero(present)
     above = np.concatenate([mixture.weights_ - 1 for mixture in clf.mixtures_])
@@ -169,7 +169,7 @@ def learn_second_layer(clf: Any) -> None:
 
 
 def _learn_second_layer(clf: Any) -> None:
-    stream: LabelledStream = clf._stream
+    stream: LabeledStream = clf._stream
     classes = stream.classes
     rows, weight = stream.rows.sample(stream.room(clf.keep_rows))
     clf.activities_, clf._weight, clf.kept_rows_ = activate(clf.mixtures_, rows.x, None, clf), weight, rows.number
@@ -177,7 +177,7 @@ def _learn_second_layer(clf: Any) -> None:
     if classes.size < 2 or not seen.size:
         clf._keep_none(rows.label, classes)
         return
-    alone = not clf.self_labelling or bool((rows.label >= 0).all())
+    alone = not clf.self_labeling or bool((rows.label >= 0).all())
     if seen.size < 2 or (alone and clf.label_method in ("auto", "hebbian") and not clf.unknown_classes):
         mass = stream.joint.sum(axis=1, keepdims=True)
         average = np.divide(stream.joint, mass, out=np.zeros_like(stream.joint), where=mass > 0)
@@ -202,6 +202,6 @@ def _add_unseen(clf: Any, label: Array, classes: Array, seen: Array) -> None:
     if layer.sizes is not None:
         sizes = np.zeros(len(weights))
         sizes[place] = layer.sizes
-    names = with_marker(classes, clf.unlabelled) if clf._unknown else classes
+    names = with_marker(classes, clf.unlabeled) if clf._unknown else classes
     full = Classes.from_weights(weights, sizes, layer.sharpness)
     clf._keep(full, label, names, clf.label_method_, unknown=clf._unknown)

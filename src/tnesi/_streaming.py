@@ -25,7 +25,7 @@ from tnesi.engine.threads import resolve_threads
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -113,8 +113,8 @@ def _go_on(mixture: Any, given: GivenRows) -> tuple[Activities, float, float]:
         mixture._stream = Stepwise.of(*known, float(mixture.shrinkage))
     stream: Stepwise = mixture._stream
     part = given.engine(SimpleNamespace(engine="local"), n_threads).part
-    part.normalise(mixture.norm_)
-    with nullcontext() if isinstance(stream.search, NeighbourSearch) else single_threaded_blas():
+    part.normalize(mixture.norm_)
+    with nullcontext() if isinstance(stream.search, NeighborSearch) else single_threaded_blas():
         learned = stream.learn(part.rows(), part.weight, mixture.half_life, n_threads)
     for name in FOR_PREDICTION:
         vars(mixture).pop(name, None)
@@ -126,6 +126,6 @@ def settle(mixture: Any) -> None:
     stream: Stepwise = mixture._stream
     fields = replace(Fields.from_weights(stream.fields.w), w_sum=stream.fields.w_sum.copy())
     search = replace(stream.search)
-    if isinstance(search, NeighbourSearch):
+    if isinstance(search, NeighborSearch):
         search.make_cells(fields)
     mixture._fields, mixture._search, mixture.weights_ = fields, search, fields.w

@@ -23,7 +23,7 @@ class TrainingRows(NamedTuple):
     ----------
     given : GivenRows
     label : (N,) array of int32
-        Places in `classes`, -1 for unlabelled.
+        Places in `classes`, -1 for unlabeled.
     classes : (K,) array
         There are none if no row has a label.
     """
@@ -37,7 +37,7 @@ class TrainingRows(NamedTuple):
         """Check what was given to the `fit` of an estimator, and leave out what has no weight."""
         given = GivenRows.of(estimator, X, sample_weight, cluster)
         check_consistent_length(X, y)
-        label, classes = encode_labels(y, estimator.unlabelled, none_is_fine=not estimator.recurrent)
+        label, classes = encode_labels(y, estimator.unlabeled, none_is_fine=not estimator.recurrent)
         if given.present is not None:
             label, classes = present_labels(label, classes, given.present)
         return cls(given, label, classes)

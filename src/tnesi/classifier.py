@@ -1,4 +1,4 @@
-"""SimpletronClassifier: both layers, a classifier from very few labels and much unlabelled data."""
+"""SimpletronClassifier: both layers, a classifier from very few labels and much unlabeled data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tnesi._blocks import checked_blocks
 from tnesi._mixture_parameters import DEFAULT_TRUNCATION, MOST
 from tnesi._parameters import check_integer, unchanged_on_failure
 from tnesi._second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
-from tnesi._stream_labels import check_labelled_stream, learn_labelled_batch, learn_second_layer
+from tnesi._stream_labels import check_labeled_stream, learn_labeled_batch, learn_second_layer
 from tnesi._streaming import whole_batch
 from tnesi._training_rows import TrainingRows
 from tnesi.committee import activate, check_committee, learn_committee
@@ -27,17 +27,17 @@ from tnesi.engine.checkpoint import checkpoints_in, kept_seeds
 from tnesi.engine.cluster import cluster_for
 from tnesi.engine.monitor import Listener
 from tnesi.layers.input import Matrix, ZeroRows
-from tnesi.layers.labels import given_labels, is_unlabelled
+from tnesi.layers.labels import given_labels, is_unlabeled
 from tnesi.mixture import PoissonMixture
 
 Array = npt.NDArray[Any]
 
 
 class SimpletronClassifier(ClassifierMixin, SecondLayer):
-    """Neural Simpletron: a classifier for non-negative data of which very few rows are labelled.
+    """Neural Simpletron: a classifier for non-negative data of which very few rows are labeled.
 
     The first layer is a :class:`PoissonMixture`, learned without labels. The second one learns which classes
-    the fields belong to, from the labels and from the unlabelled rows.
+    the fields belong to, from the labels and from the unlabeled rows.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         With more than one, the first layer is a committee of so many mixtures that differ in their random starts: fewer
         errors, for so many times the time and memory. It needs the EM solver and no recurrence.
     label_method : {"auto", "hebbian", "cluster", "soft"}, default="auto"
-        How the second layer learns from unlabelled rows. "cluster" finds as many clusters as there are classes without
+        How the second layer learns from unlabeled rows. "cluster" finds as many clusters as there are classes without
         any label, then gives them names: best where every class is one cluster. "soft" spreads the labels from row to
         row over the fields that they share. "auto" takes the one that predicts labels left out better; with one label
         per class it asks how clear the clusters and their names are. "hebbian" is self-labeling with the paper's
         update of the second layer, and what "auto" means for the Hebbian solver, with recurrence, or without
-        self-labelling.
+        self-labeling.
     unknown_classes : int, default=0
         Number of classes of which there is no label at all. Their rows are found as clusters that get no name ("auto"
-        is "cluster" then), and predicted as `unlabelled`, which becomes the last of `classes_`.
-    self_labelling : bool, default=True
-        Whether unlabelled rows teach the second layer.
+        is "cluster" then), and predicted as `unlabeled`, which becomes the last of `classes_`.
+    self_labeling : bool, default=True
+        Whether unlabeled rows teach the second layer.
     threshold : float, default=0.6
         Minimum margin between the two best classes for a row to be self-labeled ("hebbian" only).
     recurrent : bool, default=False
@@ -69,11 +69,11 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     label_max_iter : int, default=100
         Passes of self-labeling over the activities ("hebbian" only). The Hebbian solver learns both layers together, in
         `max_iter` passes.
-    unlabelled : object, default=-1
+    unlabeled : object, default=-1
         The marker of rows without a label in `y`. It may be a string, a number, None or NaN. Missing values (None,
-        NaN, NA) and empty strings are unlabelled in any case, and so is the text "-1" where the marker is -1.
+        NaN, NA) and empty strings are unlabeled in any case, and so is the text "-1" where the marker is -1.
     keep_rows : int or "auto", default="auto"
-        Of `partial_fit`: how many rows are kept to learn the second layer from, labelled ones first. "auto" is six for
+        Of `partial_fit`: how many rows are kept to learn the second layer from, labeled ones first. "auto" is six for
         each field, at least 10,000; with fewer, few labels go less far.
     random_state : int, RandomState instance or None, default=None
         Decides the start and the order of the rows.
@@ -110,7 +110,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
     activities_ : csr_array of shape (n_samples, n_fields)
         The first layer's activities of the training rows, which sum to 1; `fit_labels` learns from them.
     label_distributions_ : ndarray of shape (n_samples, n_classes)
-        Probabilities of the classes for the training rows; labelled rows have their label.
+        Probabilities of the classes for the training rows; labeled rows have their label.
     transduction_ : ndarray of shape (n_samples,)
         Labels of the training rows, given or inferred. Rows of weight 0 are not among them.
     n_iter_ : int
@@ -162,7 +162,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         truncation: int | None = DEFAULT_TRUNCATION,
         norm: float | Literal["auto"] = "auto",
         solver: Literal["em", "hebbian"] = "em",
-        search: Literal["neighbours", "exact"] = "neighbours",
+        search: Literal["neighbors", "exact"] = "neighbors",
         max_iter: int = 100,
         tol: float = 2e-3,
         shrinkage: float = 1.0,
@@ -173,12 +173,12 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         n_mixtures: int = 1,
         label_method: Literal["auto", "hebbian", "cluster", "soft"] = "auto",
         unknown_classes: int = 0,
-        self_labelling: bool = True,
+        self_labeling: bool = True,
         threshold: float = 0.6,
         recurrent: bool = False,
         label_learning_rate: float = 20.0,
         label_max_iter: int = 100,
-        unlabelled: Any = -1,
+        unlabeled: Any = -1,
         keep_rows: int | Literal["auto"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
@@ -204,12 +204,12 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.n_mixtures = n_mixtures
         self.label_method = label_method
         self.unknown_classes = unknown_classes
-        self.self_labelling = self_labelling
+        self.self_labeling = self_labeling
         self.threshold = threshold
         self.recurrent = recurrent
         self.label_learning_rate = label_learning_rate
         self.label_max_iter = label_max_iter
-        self.unlabelled = unlabelled
+        self.unlabeled = unlabeled
         self.keep_rows = keep_rows
         self.random_state = random_state
         self.n_threads = n_threads
@@ -226,10 +226,10 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Non-negative data, labelled and unlabelled rows together. Sparse data are never made dense;
+            Non-negative data, labeled and unlabeled rows together. Sparse data are never made dense;
             :meth:`PoissonMixture.fit` says what can be read that does not fit into memory.
         y : array-like of shape (n_samples,)
-            Labels; rows without one have the marker `unlabelled`. If none has a label, only the first layer learns:
+            Labels; rows without one have the marker `unlabeled`. If none has a label, only the first layer learns:
             `suggest` and `fit_labels` come next.
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight 3 counts like three equal rows, a row of weight 0 is absent. Weights of which none reaches
@@ -241,7 +241,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         """
         self._check_parameters()
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabelled")
+            raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabeled")
         with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
             rows = TrainingRows.of(self, X, y, sample_weight, cluster)
             trouble = self._learn(rows)
@@ -263,7 +263,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         X : array-like of shape (n_samples, n_features)
             Non-negative data.
         y : array-like of shape (n_samples,), default=None
-            Labels; rows without one have the marker `unlabelled`. None: no row has one. Labels may come late: pass
+            Labels; rows without one have the marker `unlabeled`. None: no row has one. Labels may come late: pass
             rows again when their labels are known.
         classes : array-like, default=None
             Classes that there will be. It need not be given, and others may follow: a class that appears for the first
@@ -292,10 +292,10 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         True
         """
         self._check_parameters()
-        check_labelled_stream(self)
+        check_labeled_stream(self)
         known = getattr(self, "n_zero_rows_", 0)
         with whole_batch(self, first=not hasattr(self, "mixtures_")):
-            given = learn_labelled_batch(self, X, y, classes, sample_weight)
+            given = learn_labeled_batch(self, X, y, classes, sample_weight)
         given.mention_zero_rows(known)
         return self
 
@@ -313,7 +313,7 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.mixtures_, self.activities_ = committee.mixtures, committee.activities
         self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
         self._weight, self._present = rows.given.weight, rows.given.present
-        self._recurrent, self._labeller = self.recurrent, None
+        self._recurrent, self._labeler = self.recurrent, None
         self._stream, self.n_samples_seen_, self.n_zero_rows_ = None, rows.given.n_rows, rows.given.n_zero
         self.__dict__.pop("kept_rows_", None)
         if not rows.classes.size:
@@ -366,9 +366,9 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         """
         check_is_fitted(self)
         predicted = self.predict(X)
-        if any(is_unlabelled(self.classes_, self.unlabelled)):  # unknown classes are predicted as the marker
+        if any(is_unlabeled(self.classes_, self.unlabeled)):  # unknown classes are predicted as the marker
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        at, labels = given_labels(y, self.unlabelled)
+        at, labels = given_labels(y, self.unlabeled)
         if not at.size:
             raise ValueError("no row has a label to compare with: pass the true classes as y")
         if at.size < predicted.size:

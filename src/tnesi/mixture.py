@@ -34,8 +34,8 @@ from tnesi.engine.top import TopLayer
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Prior
-from tnesi.layers.input import Matrix, Rows, ZeroRows, normalise
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.layers.input import Matrix, Rows, ZeroRows, normalize
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +43,7 @@ Array = npt.NDArray[Any]
 class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """Truncated mixture of Poisson distributions for non-negative data: the unsupervised first layer.
 
-    Every row is normalised to a constant sum, so only the proportions within a row count. A component is called
+    Every row is normalized to a constant sum, so only the proportions within a row count. A component is called
     a field: a template of D weights. A point is explained by its few best fields only (truncation).
 
     Parameters
@@ -54,12 +54,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         How many fields C' may explain a point. None is the non-truncated mixture, far slower. The default
         shrinks to the number of fields where there are fewer.
     norm : float or "auto", default="auto"
-        The sum A to which each row is normalised, larger than the number of features; a larger one makes the
+        The sum A to which each row is normalized, larger than the number of features; a larger one makes the
         fields more selective. "auto" chooses it from the data; the choice is `norm_`.
     solver : {"em", "hebbian"}, default="em"
         "em" is truncated variational EM with exact M-steps. "hebbian" is the published online rule.
-    search : {"neighbours", "exact"}, default="neighbours"
-        How EM and prediction find a point's best fields. "neighbours" looks near the best field found so far and
+    search : {"neighbors", "exact"}, default="neighbors"
+        How EM and prediction find a point's best fields. "neighbors" looks near the best field found so far and
         its cost does not grow with the number of fields; "exact" looks at all of them. With 512 fields or fewer,
         or with a truncation below 5 the two are the same. The Hebbian solver always looks at all fields.
     max_iter : int, default=100
@@ -158,7 +158,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         truncation: int | None = DEFAULT_TRUNCATION,
         norm: float | Literal["auto"] = "auto",
         solver: Literal["em", "hebbian"] = "em",
-        search: Literal["neighbours", "exact"] = "neighbours",
+        search: Literal["neighbors", "exact"] = "neighbors",
         max_iter: int = 100,
         tol: float = 2e-3,
         shrinkage: float = 1.0,
@@ -345,7 +345,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Counts y; they include the 1 that normalisation adds to every feature.
+            Counts y; they include the 1 that normalization adds to every feature.
         fields : ndarray of shape (n_samples,)
             The fields they were drawn from.
         """
@@ -364,9 +364,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _activate(self, X: Matrix, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
         """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
         settings = settings or self
-        rows = normalise(X, self.norm_, settings.zero_rows)
+        rows = normalize(X, self.norm_, settings.zero_rows)
         search = replace(self._search, n_threads=resolve_threads(settings.n_threads))
-        with nullcontext() if isinstance(search, NeighbourSearch) else single_threaded_blas():
+        with nullcontext() if isinstance(search, NeighborSearch) else single_threaded_blas():
             return rows, search.find(self._fields, rows, prior)
 
     def _listener(self) -> Listener | None:

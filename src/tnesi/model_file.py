@@ -6,13 +6,13 @@ activities:
 =================  =======  =======  ===========================================================================
 weights            float32  C x D    W
 weight_sums        float32  C        sums of its rows, as learning counts them
-lists              int32    C x L    each field's neighbours, -1 for none (neighbourhood search, many fields)
+lists              int32    C x L    each field's neighbors, -1 for none (neighborhood search, many fields)
 class_weights      float32  K x C    R, unless there are no labels
 class_sizes        float64  K        p(k), by which predictions weigh the classes, unless they all count alike
 activity_starts    int64    N + 1    where each training row's activities begin; these, as a compressed sparse
 activity_fields    int32    S        array, and the labels are there unless ``training=False``
 activity_values    float32  S
-labels             int32    N        class numbers of the training rows, -1 for unlabelled
+labels             int32    N        class numbers of the training rows, -1 for unlabeled
 row_weights        float32  N        sample weights, if there were any
 present            bool     G        which of the rows given these are, unless all
 =================  =======  =======  ===========================================================================
@@ -61,7 +61,7 @@ from tnesi.layers.classes import Classes
 from tnesi.layers.fields import Fields
 from tnesi.mixture import PoissonMixture
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
@@ -230,7 +230,7 @@ def _describe_mixture(mixture: PoissonMixture) -> dict[str, Any]:
     return {
         "mixture_parameters": _parameters_of(mixture),
         "search": search.name,
-        "doubtful_below": search.doubtful_below if isinstance(search, NeighbourSearch) else None,
+        "doubtful_below": search.doubtful_below if isinstance(search, NeighborSearch) else None,
         **{name: getattr(mixture, f"{name}_") for name in LEARNED},
     }
 
@@ -256,7 +256,7 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
     found: dict[str, Array | None] = {}
     for m, mixture in enumerate(_mixtures_of(model)):
         own: dict[str, Array | None] = {"weights": mixture._fields.w, "weight_sums": mixture._fields.w_sum}
-        if isinstance(mixture._search, NeighbourSearch):
+        if isinstance(mixture._search, NeighborSearch):
             own["lists"] = mixture._search.lists
         found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, SimpletronClassifier):
@@ -381,7 +381,7 @@ def _restore_mixture(mixture: PoissonMixture, header: Header, arrays: dict[str, 
     elif header.search == "exact":
         mixture._search = ExactSearch(header.truncation, n_threads)
     else:
-        search = NeighbourSearch(header.truncation, n_threads)
+        search = NeighborSearch(header.truncation, n_threads)
         search.lists, search.doubtful_below = arrays.get("lists"), header.doubtful_below
         search.make_cells(mixture._fields)
         mixture._search = search

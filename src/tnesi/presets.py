@@ -4,7 +4,7 @@ All are settings of :class:`tnesi.SimpletronClassifier`; any parameter can be ch
 ``t_nesi(solver="em", norm="auto")`` for the same network learned by EM.
 
 ============================ ========== ============== =========
-name                         truncation self-labelling recurrent
+name                         truncation self-labeling recurrent
 ============================ ========== ============== =========
 ff_nesi                      no         no             no
 ff_plus_nesi                 no         yes            no
@@ -54,30 +54,30 @@ def _preset(changes: dict[str, Any], **settings: Any) -> SimpletronClassifier:
 
 
 def ff_nesi(**changes: Any) -> SimpletronClassifier:
-    """Feed-forward, not truncated; the second layer learns from labelled rows only."""
-    return _preset(changes, truncation=None, self_labelling=False, recurrent=False)
+    """Feed-forward, not truncated; the second layer learns from labeled rows only."""
+    return _preset(changes, truncation=None, self_labeling=False, recurrent=False)
 
 
 def ff_plus_nesi(**changes: Any) -> SimpletronClassifier:
-    """Feed-forward, not truncated, with self-labelling."""
-    return _preset(changes, truncation=None, self_labelling=True, recurrent=False)
+    """Feed-forward, not truncated, with self-labeling."""
+    return _preset(changes, truncation=None, self_labeling=True, recurrent=False)
 
 
 def r_nesi(**changes: Any) -> SimpletronClassifier:
-    """Recurrent, not truncated; the second layer learns from labelled rows only."""
-    return _preset(changes, truncation=None, self_labelling=False, recurrent=True)
+    """Recurrent, not truncated; the second layer learns from labeled rows only."""
+    return _preset(changes, truncation=None, self_labeling=False, recurrent=True)
 
 
 def r_plus_nesi(**changes: Any) -> SimpletronClassifier:
-    """Recurrent, not truncated, with self-labelling."""
-    return _preset(changes, truncation=None, self_labelling=True, recurrent=True)
+    """Recurrent, not truncated, with self-labeling."""
+    return _preset(changes, truncation=None, self_labeling=True, recurrent=True)
 
 
 def t_nesi(**changes: Any) -> SimpletronClassifier:
-    """Feed-forward, truncated, with self-labelling: the paper's network."""
-    return _preset(changes, truncation=15, self_labelling=True, recurrent=False)
+    """Feed-forward, truncated, with self-labeling: the paper's network."""
+    return _preset(changes, truncation=15, self_labeling=True, recurrent=False)
 
 
 def truncated_recurrent_nesi(**changes: Any) -> SimpletronClassifier:
-    """Recurrent, truncated, with self-labelling."""
-    return _preset(changes, truncation=15, self_labelling=True, recurrent=True)
+    """Recurrent, truncated, with self-labeling."""
+    return _preset(changes, truncation=15, self_labeling=True, recurrent=True)

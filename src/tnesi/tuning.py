@@ -18,7 +18,7 @@ from tnesi.classifier import SimpletronClassifier
 from tnesi.engine.em import FreeEnergy
 from tnesi.engine.threads import resolve_threads
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.layers.input import normalise
+from tnesi.layers.input import normalize
 from tnesi.layers.labels import encode_labels
 from tnesi.mixture import PoissonMixture
 from tnesi.search.exact import log_likelihood
@@ -75,7 +75,7 @@ class Tuned:
 
 
 def split_half(codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Split labelled rows half and half within each class; a class with one label has it in the first half.
+    """Split labeled rows half and half within each class; a class with one label has it in the first half.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def tune(
     norms: Sequence[float] | None = None,
     thresholds: Sequence[float] = (0.4, 0.6, 0.8),
     n_splits: int = 10,
-    unlabelled: Any = -1,
+    unlabeled: Any = -1,
     random_state: int = 0,
     progress: Progress | None = None,
     **parameters: Any,
@@ -112,14 +112,14 @@ def tune(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        All rows, labelled or not.
+        All rows, labeled or not.
     y : array-like of shape (n_samples,)
-        Labels, at least two for some class; other rows have the marker `unlabelled`.
+        Labels, at least two for some class; other rows have the marker `unlabeled`.
     truncations, norms, thresholds : sequences
         The settings. Norms are by default what "auto" chooses, and half and twice as much above 1 per feature.
     n_splits : int
         Random splits, over which the validation error is averaged.
-    unlabelled : object
+    unlabeled : object
         The marker of rows without a label.
     random_state : int
         Decides mixtures and splits.
@@ -147,7 +147,7 @@ def tune(
             raise ValueError(f"{name} is empty: give at least one value to try")
     progress = progress or Progress()
     parameters = {"label_method": "hebbian"} | parameters
-    codes, _ = encode_labels(y, unlabelled)
+    codes, _ = encode_labels(y, unlabeled)
     if np.bincount(codes[codes >= 0]).max() < 2:
         raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")
     splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
@@ -160,7 +160,7 @@ def tune(
     for norm, truncation in product(norms, truncations):
         name = f"A = {norm:.4g}, C' = {truncation}"
         classifier = SimpletronClassifier(
-            truncation=truncation, norm=norm, unlabelled=-1, random_state=random_state, **parameters
+            truncation=truncation, norm=norm, unlabeled=-1, random_state=random_state, **parameters
         )
         listener = tell_iterations(progress, name)
         with ctrl_c_stops():
@@ -202,7 +202,7 @@ def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
     X = canonical(X) if issparse(X) else np.asarray(X)
     chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
     n_threads = resolve_threads(mixture.n_threads)
-    rows = normalise(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
+    rows = normalize(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
     with single_threaded_blas():
         return energy.mean(log_likelihood(mixture._fields, rows, n_threads))

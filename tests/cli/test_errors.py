@@ -40,10 +40,10 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "--label-method", "best", "-o", "{}/m.tnesi"), "--label-method='best': pass one of 'auto'"),
         (
             ("fit", "digits", "--label-method", "soft", "--solver", "hebbian", "-o", "{}/m.tnesi"),
-            "--label-method='soft' needs --solver em and --self-labelling: pass these, or --label-method hebbian",
+            "--label-method='soft' needs --solver em and --self-labeling: pass these, or --label-method hebbian",
         ),
         (
-            ("fit", "digits", "--unknown-classes", "1", "--no-self-labelling", "-o", "{}/m.tnesi"),
+            ("fit", "digits", "--unknown-classes", "1", "--no-self-labeling", "-o", "{}/m.tnesi"),
             "--unknown-classes=1: classes without a label are found as clusters, which needs --label-method auto",
         ),
         (("fit", "digits", "--mixtures", "2", "--solver", "hebbian", "-o", "{}/m.tnesi"), "--mixtures=2: committees"),

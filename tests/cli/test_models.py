@@ -27,7 +27,7 @@ def test_fit_says_what_it_learned(run: Callable[..., Any], tmp_path: Path) -> No
 def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], tmp_path: Path) -> None:
     told = run_json("fit", "digits", "--labels-per-class", 3, "--seed", 5, "--fields", 100, "-o", tmp_path / "m.tnesi")
     data = load_named("digits")
-    y = few_labels(data.y, 3, np.random.default_rng(5), unlabelled=None)
+    y = few_labels(data.y, 3, np.random.default_rng(5), unlabeled=None)
     same = SimpletronClassifier(100, random_state=5).fit(data.X, y)
     assert data.test is not None
     assert np.array_equal(load(tmp_path / "m.tnesi").predict_proba(data.test.X), same.predict_proba(data.test.X))
@@ -58,7 +58,7 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
     assert (told["mixtures"], told["fields"]) == (3, 180)
     assert 0 < told["seconds_mixtures"] < told["seconds_learning"]
     data = load_named("digits")
-    y = few_labels(data.y, 3, np.random.default_rng(0), unlabelled=None)
+    y = few_labels(data.y, 3, np.random.default_rng(0), unlabeled=None)
     same = SimpletronClassifier(60, n_mixtures=3, random_state=0).fit(data.X, y)
     assert data.test is not None
     assert told["test"]["error"] == pytest.approx(100 * (1 - same.score(data.test.X, data.test.y)))
@@ -299,9 +299,9 @@ def test_a_marker_for_no_label(run_json: Callable[..., Any], digits: Any, tmp_pa
     np.savez(tmp_path / "d.npz", X=digits[0][:300], y=y)
     words = ("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 60)
     assert run_json(*words)["classes"] == list(range(9))
-    told = run_json(*words, "--unlabelled", "none")
+    told = run_json(*words, "--unlabeled", "none")
     assert (told["classes"], told["labels"]) == (list(range(-1, 9)), 300)
-    told = run_json(*words, "--unlabelled", "8", "--labels-per-class", 2)
+    told = run_json(*words, "--unlabeled", "8", "--labels-per-class", 2)
     assert (told["classes"], told["labels"]) == (list(range(-1, 8)), 18)
 
 

@@ -48,7 +48,7 @@ def test_the_same_seeds_give_the_same_records(run: Callable[..., Any], tmp_path:
 
 
 @pytest.mark.slow
-def test_labelling_methods(
+def test_labeling_methods(
     run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")  # else the table's head is divided

@@ -13,9 +13,9 @@ from PIL import Image
 from tnesi.data import DataError, open_data
 
 
-def save(path: Path, grey: Any, mode: str | None = None) -> None:
+def save(path: Path, gray: Any, mode: str | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    image = Image.fromarray(np.asarray(grey, np.uint8)) if mode is None else grey
+    image = Image.fromarray(np.asarray(gray, np.uint8)) if mode is None else gray
     image.save(path)
 
 
@@ -74,7 +74,7 @@ def test_formats(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "grey"),
+    ("image", "gray"),
     [
         (Image.new("RGB", (1, 1), (255, 0, 0)), 76),
         (Image.new("RGBA", (1, 1), (0, 0, 0, 0)), 255),
@@ -85,9 +85,9 @@ def test_formats(tmp_path: Path, name: str) -> None:
         (Image.fromarray(np.array([[0x1234]], np.uint16)), 0x12),
     ],
 )
-def test_colours_become_grey(tmp_path: Path, image: Image.Image, grey: int) -> None:
+def test_colors_become_gray(tmp_path: Path, image: Image.Image, gray: int) -> None:
     save(tmp_path / "a.png", image, image.mode)
-    assert open_data(tmp_path).X.tolist() == [[grey]]
+    assert open_data(tmp_path).X.tolist() == [[gray]]
 
 
 def test_bad_images_are_named(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_emnist_of_one_part_is_split_by_rule(emnist_letters: Data) -> None:
 def test_descriptions_are_complete(name: str) -> None:
     found = describe(name)
     assert found.title
-    assert found.licence
+    assert found.license
     assert found.source.startswith("http")
     assert found.classes >= 10
     assert bool(found.files) == bool(found.urls) == bool(found.folders) == (name != "digits")

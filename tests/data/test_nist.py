@@ -132,15 +132,15 @@ def test_only_the_shape_of_the_ink_counts(height: int, width: int, top: int, lef
 
 
 @given(arrays(np.uint8, (40, 30), elements=st.sampled_from([0, 255, 255, 255])))
-def test_centre_of_mass_and_no_ink_lost(image: Any) -> None:
+def test_center_of_mass_and_no_ink_lost(image: Any) -> None:
     small = preprocess(image)
     assert small.shape == (28, 28)
     assert bool(small.any()) == bool((image == 0).any())
     if small.any():
         rows, columns = np.nonzero(small)
-        centre = [np.average(found, weights=small[rows, columns]) for found in (rows, columns)]
+        center = [np.average(found, weights=small[rows, columns]) for found in (rows, columns)]
         at_the_edge = [found.min() == 0 or found.max() == 27 for found in (rows, columns)]
-        assert all(abs(c - 13.5) <= 0.51 or edge for c, edge in zip(centre, at_the_edge, strict=True))
+        assert all(abs(c - 13.5) <= 0.51 or edge for c, edge in zip(center, at_the_edge, strict=True))
 
 
 def test_antialiased() -> None:

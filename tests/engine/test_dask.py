@@ -29,9 +29,9 @@ from tnesi.engine.part import Part
 from tnesi.engine.store import ArrayStore, FileStore
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import start_from_rows
-from tnesi.layers.input import normalise
+from tnesi.layers.input import normalize
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 NORM = 90
 MANY = {"n_components": 600, "truncation": 10}
@@ -131,9 +131,9 @@ def test_rows_in_a_file(
     found = []
     there = Cluster(processes)
     for engine in (LocalEngine(Part(ArrayStore(counts), sums, None, 1)), there.engine(in_file, sums, None, 1)):
-        engine.normalise(NORM)
-        fields = start_from_rows(normalise(counts, NORM), None, np.arange(50))
-        learned = run_em(engine, fields, NeighbourSearch(10, 1), Monitor(tol=0), max_iter=3)
+        engine.normalize(NORM)
+        fields = start_from_rows(normalize(counts, NORM), None, np.arange(50))
+        learned = run_em(engine, fields, NeighborSearch(10, 1), Monitor(tol=0), max_iter=3)
         found.append((learned.w, engine.activities.ids, engine.activities.s, engine.activities.log_sum))
     for one, two in zip(*found, strict=True):
         np.testing.assert_array_equal(one, two)
@@ -341,15 +341,15 @@ def test_workers_without_the_package(counts: Any, processes: Client) -> None:
         on_worker(processes, show_package, 1)
 
 
-@pytest.mark.parametrize("search", [NeighbourSearch, ExactSearch])
+@pytest.mark.parametrize("search", [NeighborSearch, ExactSearch])
 def test_the_fields_of_a_point_are_all_that_a_pass_needs(counts: Any, search: Any) -> None:
     """What the client keeps of a block is enough to restore it."""
-    rows = normalise(counts[:500], NORM)
+    rows = normalize(counts[:500], NORM)
     fields = start_from_rows(rows, None, np.arange(400, 490))
     own = search(10, 1)
     own.begin(fields)
     found = own.find(fields, rows)
-    if isinstance(own, NeighbourSearch):
+    if isinstance(own, NeighborSearch):
         own.remember(found.ids, len(fields))
     restored = Activities.empty(*found.ids.shape)
     restored.ids[:] = tasks.wide(tasks.narrow(found.ids, len(fields)))

@@ -9,16 +9,16 @@ from tnesi.engine.em import run_em
 from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 
 def problem(seed: int, n: int, d: int, c: int) -> tuple[Rows, Fields]:
     rng = np.random.default_rng(seed)
     X = rng.poisson(rng.gamma(0.5, 6.0, (5, d))[rng.integers(0, 5, n)]) + rng.integers(0, 2, (n, d))
     X[X.sum(axis=1) == 0, 0] = 1
-    rows = normalise(X.astype(np.float32), d + 50)
+    rows = normalize(X.astype(np.float32), d + 50)
     return rows, start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, seed, 1), None)[:c])
 
 
@@ -58,19 +58,19 @@ def test_free_energy_plus_log_prior_never_falls(
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 20))
 @settings(max_examples=settings.default.max_examples // 4)
-def test_free_energy_never_falls_under_neighbourhood_em(seed: int, truncation: int, g: int) -> None:
+def test_free_energy_never_falls_under_neighborhood_em(seed: int, truncation: int, g: int) -> None:
     """Lists of any length, even of the field alone: K^(n) is kept and only ever improves."""
     rows, fields = problem(seed, 900, 12, 600)
-    search = NeighbourSearch(truncation, 1, n_neighbours=g)
+    search = NeighborSearch(truncation, 1, n_neighbors=g)
     monitor = Monitor(tol=0)
     run_em(LocalEngine.of(rows, None, 1), search.arrange(fields), search, monitor, max_iter=8)
     assert (np.diff(energies(monitor)) > -2e-4).all()
 
 
-def test_neighbourhood_em_ends_where_exact_em_ends() -> None:
+def test_neighborhood_em_ends_where_exact_em_ends() -> None:
     rows, fields = problem(3, 3000, 25, 600)
     ends = []
-    for search in (ExactSearch(10, 2), NeighbourSearch(10, 2)):
+    for search in (ExactSearch(10, 2), NeighborSearch(10, 2)):
         monitor = Monitor(tol=0)
         run_em(LocalEngine.of(rows, None, 2), fields, search, monitor, max_iter=15)
         ends.append(monitor.history[-1]["free_energy"])

@@ -23,7 +23,7 @@ def test_free_energy_rises_over_the_epochs(digits: tuple[np.ndarray, np.ndarray]
 
 
 def test_every_field_wins_something(digits: tuple[np.ndarray, np.ndarray]) -> None:
-    """The published start favours fields that have not won yet: few stay dead."""
+    """The published start favors fields that have not won yet: few stay dead."""
     X, _ = digits
     mixture = PoissonMixture(100, norm=180, solver="hebbian", max_iter=20, tol=0, random_state=0).fit(X)
     assert np.unique(mixture.predict(X)).size > 90

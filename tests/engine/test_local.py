@@ -15,9 +15,9 @@ from tnesi.engine.monitor import Monitor
 from tnesi.engine.part import Part
 from tnesi.engine.store import ArrayStore, FileStore, grain_rows, parts
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_file_that_shrinks_is_an_error(counts: Any, tmp_path: Path) -> None:
         found.take(np.array([1699]))
 
 
-@pytest.mark.parametrize("search", [NeighbourSearch, ExactSearch])
+@pytest.mark.parametrize("search", [NeighborSearch, ExactSearch])
 @pytest.mark.parametrize("n_fields", [40, 600])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.usefixtures("small_grains")
@@ -78,9 +78,9 @@ def test_the_same_bits_from_memory_and_from_a_file(
     for where in (ArrayStore(counts), in_file(counts, tmp_path)):
         for n_threads in (1, 2):
             engine = LocalEngine(Part(where, sums, weight, n_threads))
-            engine.normalise(90)
+            engine.normalize(90)
             monitor = Monitor(tol=0)
-            rows = normalise(counts, 90)
+            rows = normalize(counts, 90)
             fields = start_from_rows(rows, weight, draw_distinct(engine.survey(1).hashes, weight)[:n_fields])
             own = search(10, n_threads)
             learned = run_em(engine, own.arrange(fields), own, monitor, max_iter=5)
@@ -95,7 +95,7 @@ def start(rows: Rows, n_fields: int) -> Fields:
 
 
 def test_grains_change_only_the_rounding(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = normalise(counts, 90)
+    rows = normalize(counts, 90)
     weights = []
     for grain in (128, 512, 65536):
         monkeypatch.setattr(store, "_GRAIN", grain)

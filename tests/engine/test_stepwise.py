@@ -13,26 +13,26 @@ from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.stepwise import Recent, Stepwise
 from tnesi.layers.fields import Fields, Shrinkage, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 
 def some_rows(seed: int, n: int, d: int = 20) -> Rows:
     rng = np.random.default_rng(seed)
     X = rng.poisson(rng.gamma(0.5, 6.0, (8, d))[rng.integers(0, 8, n)]) + rng.integers(0, 2, (n, d))
     X[X.sum(axis=1) == 0, 0] = 1
-    return normalise(X.astype(np.float32), d + 50)
+    return normalize(X.astype(np.float32), d + 50)
 
 
 def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: int = 1) -> tuple[Stepwise, Fields]:
     fields = start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 1), None)[:c])
-    if isinstance(search, NeighbourSearch):
+    if isinstance(search, NeighborSearch):
         fields = search.arrange(fields)
     engine = LocalEngine.of(rows, None, 1)
     shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=iterations, shrinkage=shrinkage)
-    if isinstance(search, NeighbourSearch):
+    if isinstance(search, NeighborSearch):
         search.settle(fields, engine.sample(c), engine.sample_constant(c))
     return Stepwise.of(fields, search, rows.norm, engine.activities.mass(c, None), strength), fields
 
@@ -84,7 +84,7 @@ def test_weights_are_repetitions() -> None:
     assert weighted.kept == pytest.approx(repeated.kept)
 
 
-@pytest.mark.parametrize("search", [ExactSearch(8, 2), NeighbourSearch(8, 2), FullSearch(2)], ids=lambda s: s.name)
+@pytest.mark.parametrize("search", [ExactSearch(8, 2), NeighborSearch(8, 2), FullSearch(2)], ids=lambda s: s.name)
 def test_many_fields_and_every_search(search: Any) -> None:
     """What is made anew now and then comes into play: new rows are explained better and better."""
     rows = some_rows(4, 9000)
@@ -98,12 +98,12 @@ def test_unused_fields_begin_anew_where_rows_are_explained_badly(
     digits: tuple[Any, Any], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = digits[0]
-    moved = normalise(X[:, rng.permutation(64)], 180)
+    moved = normalize(X[:, rng.permutation(64)], 180)
     energy = []
     for share in (stepwise._UNUSED, 0.0):
         monkeypatch.setattr(stepwise, "_UNUSED", share)
-        stream, _ = begun(normalise(X, 180), 100, ExactSearch(15, 1))
-        for rows in [normalise(X, 180)] * 3 + [moved] * 5:
+        stream, _ = begun(normalize(X, 180), 100, ExactSearch(15, 1))
+        for rows in [normalize(X, 180)] * 3 + [moved] * 5:
             learned = [stream.learn(rows.take(slice(n, n + 200)), None, 3000.0, 1) for n in range(0, 1700, 200)]
         energy.append(np.mean([batch.free_energy for batch in learned]))
     assert energy[0] > energy[1] + 2

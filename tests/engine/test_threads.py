@@ -74,7 +74,7 @@ def test_same_bits_with_any_number_of_threads(
         np.testing.assert_array_equal(fits[0].transform(X).toarray(), other.transform(X).toarray())
 
 
-def test_same_bits_with_neighbourhoods(rng: np.random.Generator) -> None:
+def test_same_bits_with_neighborhoods(rng: np.random.Generator) -> None:
     X = rng.integers(0, 30, (3000, 20)).astype(np.uint8)
     X[:, 0] += 1
     y = np.where(np.arange(3000) < 100, np.arange(3000) % 4, -1)

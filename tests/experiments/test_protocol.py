@@ -60,7 +60,7 @@ def test_more_runs_keep_those_there_are() -> None:
     assert few < more
 
 
-def test_runs_of_the_labelling_methods() -> None:
+def test_runs_of_the_labeling_methods() -> None:
     protocol = read_protocol("label-methods")
     runs = wanted_runs(protocol)
     n_settings = sum(len(protocol.labels_of(task)) for task in protocol.tasks)

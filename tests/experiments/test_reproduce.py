@@ -14,7 +14,7 @@ from tnesi._progress import Progress
 from tnesi.data import Data, few_labels, load_named
 from tnesi.experiments import Protocol, RunFolder, read_protocol, reproduce
 from tnesi.experiments.protocol import Task
-from tnesi.experiments.summary import summarise
+from tnesi.experiments.summary import summarize
 from tnesi.experiments.table import label_seed
 
 DIGITS = (Task("digits", "Digits", ("digits",)),)
@@ -46,7 +46,7 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     seed = label_seed(1, 1)
     classifier = SimpletronClassifier(**SMALL, label_method="hebbian", random_state=1).fit(data.X, data.y)
     classifier.set_params(random_state=seed)
-    classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabelled=None))
+    classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
     assert record["n_labels"] == 20
     confusion = np.array(record["confusion"])
@@ -74,7 +74,7 @@ def test_committees(tmp_path: Path) -> None:
 
 def test_runs_differ_and_summaries_count_them(tmp_path: Path) -> None:
     folder = reproduce(table(runs=3), tmp_path)
-    rows = summarise(folder)
+    rows = summarize(folder)
     assert [(row["labels_per_class"], row["ours"]["runs"]) for row in rows] == [(2, 3), ("all", 3)]
     errors = [r["error"] for r in folder.records if r["labels_per_class"] == 2]
     assert len(set(errors)) > 1
@@ -145,7 +145,7 @@ def test_likelihood_curves(tmp_path: Path) -> None:
         assert [point["iteration"] for point in curve] == [0, 1, 2, 3, 4]
         assert np.all(np.diff([point["free_energy"] for point in curve]) > -1e-3)
         assert ["log_likelihood" in point for point in curve] == [True, False, False, False, True]
-    ends = {row["truncation"]: row for row in summarise(folder)}
+    ends = {row["truncation"]: row for row in summarize(folder)}
     assert ends[1]["free_energy"]["mean"] < ends[1]["log_likelihood"]["mean"] + 1
     assert all(row["error"]["mean"] < 40 for row in ends.values())
 
@@ -164,7 +164,7 @@ def test_nist_letters_by_emnist(emnist_letters: Data, tmp_path: Path) -> None:
     protocol = replace(protocol, tasks=protocol.tasks[1:], labels_per_class=(10, "all"), train_rows=6000)
     folder = reproduce(protocol, tmp_path)
     assert folder.configuration["notes"][0].startswith("EMNIST byclass, not the paper's split")
-    rows = summarise(folder)
+    rows = summarize(folder)
     assert len(folder.records[0]["classes"]) == 52
     assert rows[0]["n_labels"] == 520
     assert rows[1]["ours"]["mean"] < rows[0]["ours"]["mean"] < 80

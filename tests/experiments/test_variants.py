@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnesi.data import few_labels, load_named
-from tnesi.experiments.labelling import draw_labels
+from tnesi.experiments.labeling import draw_labels
 from tnesi.experiments.variants import mislabel, unbalanced_rows, vary
 
 
@@ -63,7 +63,7 @@ def test_wrong_labels(given_labels: list[Any], share: float, seed: int) -> None:
 def test_draws() -> None:
     y = load_named("digits").y
     clean, noisy = draw_labels(y, 10, 0.0, 3), draw_labels(y, 10, 0.05, 3)
-    assert np.array_equal(clean, few_labels(y, 10, np.random.default_rng(3), unlabelled=None))
+    assert np.array_equal(clean, few_labels(y, 10, np.random.default_rng(3), unlabeled=None))
     assert sum(a != b for a, b in zip(clean.tolist(), noisy.tolist(), strict=True)) == 5
     assert np.array_equal(noisy, draw_labels(y, 10, 0.05, 3))
     assert not np.array_equal(noisy, draw_labels(y, 10, 0.05, 4))

@@ -30,25 +30,25 @@ def models() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     many = PoissonMixture(520, truncation=5, norm=30, max_iter=3, tol=0, random_state=0)
     many.fit(rng.random((1600, 4)) ** 3)
-    many._search.lists = many._search.lists[:, :8].copy()  # type: ignore[union-attr]  # 64 neighbours are 133 kB
+    many._search.lists = many._search.lists[:, :8].copy()  # type: ignore[union-attr]  # 64 neighbors are 133 kB
     shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
     published = shared | {"label_method": "hebbian"}
     some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)
     return {
-        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabelled="?", **published).fit(X, names, weight),
+        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabeled="?", **published).fit(X, names, weight),
         "v1-recurrent": SimpletronClassifier(
             40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **published
         ).fit(X, few),
         "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
-        "v1-neighbours": many,
+        "v1-neighbors": many,
         "v2-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **published).fit(X, few),
         "v3-soft": SimpletronClassifier(30, truncation=6, label_method="soft", **shared).fit(some, eight),
         "v3-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
             X, few
         ),
-        "v4-unlabelled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
-        "v3-unknown": SimpletronClassifier(40, truncation=4, unlabelled="?", unknown_classes=2, **shared).fit(
+        "v4-unlabeled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
+        "v3-unknown": SimpletronClassifier(40, truncation=4, unlabeled="?", unknown_classes=2, **shared).fit(
             X, np.where(np.isin(y, [3, 7]), "?", names)
         ),
     }
@@ -64,7 +64,7 @@ def main() -> None:
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        training = name in ("v1-classifier", "v2-committee", "v3-unknown", "v4-unlabelled")
+        training = name in ("v1-classifier", "v2-committee", "v3-unknown", "v4-unlabeled")
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier) and not model.classes_.size:
             expected |= {"suggested": [suggestion.row for suggestion in model.suggest(5)]}

@@ -25,7 +25,7 @@ def test_average_is_the_mean_of_the_activities(activities: sparse.csr_array, rng
     np.testing.assert_allclose(r.sum(axis=1), 1, rtol=1e-5)
 
 
-def test_the_online_rule_keeps_rows_normalised(activities: sparse.csr_array, rng: np.random.Generator) -> None:
+def test_the_online_rule_keeps_rows_normalized(activities: sparse.csr_array, rng: np.random.Generator) -> None:
     layer = Classes.even(8, 3)
     label = rng.integers(-1, 3, 60).astype(np.int32)
     for rate in (0.001, 0.1, 5.0):

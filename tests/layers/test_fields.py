@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from tnesi import PoissonMixture
 from tnesi.layers.fields import Shrinkage, draw_distinct, start_from_rows, start_hebbian
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, full_step
 
 
 @pytest.fixture
 def rows(rng: np.random.Generator) -> Rows:
-    return normalise(rng.integers(0, 9, (50, 12)).astype(np.uint8) + 1, 40)
+    return normalize(rng.integers(0, 9, (50, 12)).astype(np.uint8) + 1, 40)
 
 
 def test_start_does_not_depend_on_the_order_of_rows(rows: Rows, rng: np.random.Generator) -> None:

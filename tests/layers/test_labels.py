@@ -96,7 +96,7 @@ def test_minus_one_is_a_class_where_it_is_not_the_marker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("classes", "unlabelled", "last"),
+    ("classes", "unlabeled", "last"),
     [
         ([3, 5], -1, -1),
         ([3, 5], None, -1),
@@ -108,14 +108,14 @@ def test_minus_one_is_a_class_where_it_is_not_the_marker() -> None:
         (["a", "b"], None, ""),
     ],
 )
-def test_the_class_of_the_unknown_is_last(classes: list[object], unlabelled: object, last: object) -> None:
-    assert with_marker(np.array(classes), unlabelled).tolist() == [*classes, last]
+def test_the_class_of_the_unknown_is_last(classes: list[object], unlabeled: object, last: object) -> None:
+    assert with_marker(np.array(classes), unlabeled).tolist() == [*classes, last]
 
 
-@pytest.mark.parametrize(("classes", "unlabelled"), [([-1, 1], None), ([-1, 1], "?"), (["", "a"], None)])
-def test_the_class_of_the_unknown_is_no_other(classes: list[object], unlabelled: object) -> None:
+@pytest.mark.parametrize(("classes", "unlabeled"), [([-1, 1], None), ([-1, 1], "?"), (["", "a"], None)])
+def test_the_class_of_the_unknown_is_no_other(classes: list[object], unlabeled: object) -> None:
     with pytest.raises(ValueError, match="which is one of the classes"):
-        with_marker(np.array(classes), unlabelled)
+        with_marker(np.array(classes), unlabeled)
 
 
 def test_no_labels() -> None:

@@ -25,7 +25,7 @@ def test_spread_keeps_the_order_the_bounds_and_the_distances(at: list[float], ga
 HOSTILE = '<script>alert(1)</script> $\\frac{ "&\x00\ud800'
 
 
-def test_svg_takes_colours_and_names_from_the_page() -> None:
+def test_svg_takes_colors_and_names_from_the_page() -> None:
     with drawing():
         figure, axes = new_axes()
         axes.plot([1, 2], [3, 4], color=INK, label=label(HOSTILE))
@@ -58,13 +58,13 @@ def test_an_error_of_zero_has_no_logarithm() -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in COLOURS if role not in ("line", "page")])
-def test_colours_are_readable_on_both_pages(role: str) -> None:
-    def luminance(colour: str) -> float:
-        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+def test_colors_are_readable_on_both_pages(role: str) -> None:
+    def luminance(color: str) -> float:
+        parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
-    for colour, page in zip(COLOURS[role], COLOURS["page"], strict=True):
-        dark, light = sorted((luminance(colour), luminance(page)))
+    for color, page in zip(COLOURS[role], COLOURS["page"], strict=True):
+        dark, light = sorted((luminance(color), luminance(page)))
         needed = 2.2 if role.startswith("step") else 4.5  # steps are lines with bold names, the others text
-        assert (light + 0.05) / (dark + 0.05) >= needed, (role, colour)
+        assert (light + 0.05) / (dark + 0.05) >= needed, (role, color)

@@ -41,7 +41,7 @@ def test_each_field_has_its_classes_beside_it(digits: Digits, n_classes: int, tm
 
 def test_the_column_shows_the_class_and_fields_are_ordered_by_it(digits: Digits) -> None:
     X, y = digits
-    figure = plot_fields(fitted(X, 5 * y + np.arange(len(y)) % 5), n_fields=30)  # 50 classes: shades of grey
+    figure = plot_fields(fitted(X, 5 * y + np.arange(len(y)) % 5), n_fields=30)  # 50 classes: shades of gray
     columns = [i.get_array()[:, 0] for i in figure.axes[0].get_images() if i.get_array().shape[:2] == (50, 1)]
     darkest = [int(np.argmin(column.min(axis=1))) for column in columns]
     assert darkest == sorted(darkest)
@@ -57,8 +57,8 @@ def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
     clf = SimpletronClassifier(60, norm=180, max_iter=10, tol=0, label_method="soft", random_state=0).fit(X, one_each)
     assert clf._classes.sharpness > 5
     images = plot_fields(clf, n_fields=60).axes[0].get_images()
-    colour = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
-    assert np.median(colour) > 0.13  # over 20 seeds 0.45 +- 0.06; not sharpened, it is 0.094
+    color = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
+    assert np.median(color) > 0.13  # over 20 seeds 0.45 +- 0.06; not sharpened, it is 0.094
 
 
 def test_more_fields_than_there_are(digits: Digits) -> None:

@@ -147,7 +147,7 @@ def test_damaged_examples_are_left_out(table_folder: MakeFolder) -> None:
 
 
 @pytest.mark.slow
-def test_labelling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
+def test_labeling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     folder = new_folder("label-methods", runs=2)
     assert "No run has finished yet." in page_of(folder).text
     for key in wanted_runs(read_protocol("label-methods", runs=2)):

@@ -45,12 +45,12 @@ def test_renaming_joins_classes_and_can_be_undone() -> None:
     assert answers.view().labels == {1: "cat", 2: "dog", 3: "cat"}
 
 
-def test_a_renamed_class_keeps_its_colour_and_key() -> None:
+def test_a_renamed_class_keeps_its_color_and_key() -> None:
     answers = Answers()
     answers.add(Entry(1, "label", row=1, label="cat"))
     answers.add(Entry(2, "label", row=2, label="dog"))
     answers.add(Entry(3, "rename", label="puss", old="cat"))
-    assert [(one.name, one.key, one.colour) for one in answers.view().classes] == [("puss", "1", 0), ("dog", "2", 1)]
+    assert [(one.name, one.key, one.color) for one in answers.view().classes] == [("puss", "1", 0), ("dog", "2", 1)]
 
 
 def test_keys() -> None:
@@ -62,10 +62,10 @@ def test_keys() -> None:
     answers.add(Entry(8, "undo", row=2, undone=2))
     answers.add(Entry(9, "label", row=8, label="elk"))
     elk = next(one for one in answers.view().classes if one.name == "elk")
-    assert (elk.key, elk.colour) == ("1", 1)
+    assert (elk.key, elk.color) == ("1", 1)
 
 
-def test_undoing_renames_brings_keys_and_colours_back() -> None:
+def test_undoing_renames_brings_keys_and_colors_back() -> None:
     """Fingers remember keys: a class that comes back has the one that it had."""
     answers = Answers()
     for number, name in enumerate(["square", "circle", "triangle"], 1):
@@ -133,8 +133,8 @@ def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object
     assert {one.name: one.labels for one in view.classes} == {
         name: list(view.labels.values()).count(name) for name in set(view.labels.values())
     }
-    colours, keys = [one.colour for one in view.classes], [one.key for one in view.classes if one.key]
-    assert len(set(colours)) == len(colours)
+    colors, keys = [one.color for one in view.classes], [one.key for one in view.classes if one.key]
+    assert len(set(colors)) == len(colors)
     assert len(set(keys)) == len(keys)
     assert view.can_undo == bool(holding)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tnesi.labelling.suggest import Suggestion
+from tnesi.labeling.suggest import Suggestion
 
 
 def label_some(page: Any, n: int = 12) -> Any:
@@ -59,7 +59,7 @@ def test_answers_raise_the_share_decided(page: Any, waiting: Any, monkeypatch: p
     assert 0 <= estimate["low"] < estimate["value"] < estimate["high"] < before["high"]  # by 0.49 +- 0.11
     assert estimate["value"] < before["value"]  # by 0.48 +- 0.12
     assert sum(one["rows"] for one in many["classes"]) == many["data"]["rows"]
-    assert [one["colour"] for one in many["classes"]] == list(range(len(many["classes"])))
+    assert [one["color"] for one in many["classes"]] == list(range(len(many["classes"])))
     assert all(one["key"] == one["name"] for one in many["classes"])
     assert [point["labels"] for point in many["history"]] == sorted(point["labels"] for point in many["history"])
 
@@ -105,7 +105,7 @@ def test_a_request_may_be_sent_again(page: Any) -> None:
     assert page.session.store.view.labels == {5: "x"}
 
 
-def test_relabelling_clearing_renaming(page: Any) -> None:
+def test_relabeling_clearing_renaming(page: Any) -> None:
     label_some(page, 12)
     open_row = page.get("/api/state?client=a")["question"]["row"]
     row = next(iter(page.session.store.view.labels))
@@ -138,7 +138,7 @@ def test_the_map(page: Any) -> None:
     activities = [row["activity"] for row in field["rows"]]
     assert 0 < len(activities) <= 24
     assert activities == sorted(activities, reverse=True)
-    assert cell["field"] not in field["neighbours"]
+    assert cell["field"] not in field["neighbors"]
 
 
 def test_like_fields_are_near_on_the_map(page: Any) -> None:
@@ -161,9 +161,9 @@ def test_the_gallery(page: Any) -> None:
     assert {row["predicted"] for row in sure + unsure} == {name}
     assert [row["margin"] for row in sure] == sorted((row["margin"] for row in sure), reverse=True)
     assert [row["margin"] for row in unsure] == sorted(row["margin"] for row in unsure)
-    labelled = page.get("/api/gallery?labelled=1")
-    assert labelled["total"] == 20
-    of_class = page.get(f"/api/gallery?labelled=1&class={name}&order=certain")
+    labeled = page.get("/api/gallery?labeled=1")
+    assert labeled["total"] == 20
+    of_class = page.get(f"/api/gallery?labeled=1&class={name}&order=certain")
     assert {row["label"] for row in of_class["rows"]} == {name}
     everything = page.get("/api/gallery?offset=1390")
     assert (everything["total"], len(everything["rows"])) == (1397, 7)

@@ -20,7 +20,7 @@ from tnesi.studio.export import download
 
 
 @pytest.fixture(scope="module")
-def labelled(shared_page: Any) -> Any:
+def labeled(shared_page: Any) -> Any:
     """A page with two labels of each class, of which one has a name that CSV files have to quote.
 
     Which classes the first questions meet depends on the fields and on how quickly they are answered.
@@ -34,25 +34,25 @@ def labelled(shared_page: Any) -> Any:
     return page
 
 
-def test_labels(labelled: Any, tmp_path: Path) -> None:
-    answer = labelled.get("/api/export/labels.csv")
+def test_labels(labeled: Any, tmp_path: Path) -> None:
+    answer = labeled.get("/api/export/labels.csv")
     assert 'filename="digits-labels.csv"' in answer.headers["content-disposition"]
     (tmp_path / "labels.csv").write_bytes(answer.content)
     found = read_labels(tmp_path / "labels.csv", 1397)
-    given = labelled.session.store.view.labels
+    given = labeled.session.store.view.labels
     assert {row: name for row, name in enumerate(found.tolist()) if name is not None} == given
     assert 'three, "3" é' in given.values()
 
 
-def test_predictions(labelled: Any, tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_bytes(labelled.get("/api/export/predictions.csv").content)
+def test_predictions(labeled: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes(labeled.get("/api/export/predictions.csv").content)
     names = read_labels(tmp_path / "p.csv", 1397)
-    table = pq.read_table(io.BytesIO(labelled.get("/api/export/predictions.parquet").content)).to_pydict()
+    table = pq.read_table(io.BytesIO(labeled.get("/api/export/predictions.parquet").content)).to_pydict()
     assert table["label"] == names.tolist()
-    learned = labelled.session.learned
+    learned = labeled.session.learned
     assert names.tolist() == [learned.names[k] for k in learned.best]
     np.testing.assert_allclose(table["probability"], learned.probability)
-    given = labelled.session.store.view.labels
+    given = labeled.session.store.view.labels
     assert {row: name for row, name in enumerate(table["given"]) if name is not None} == given
 
 
@@ -74,24 +74,24 @@ def test_formulas_are_escaped_unless_names_have_to_be_exact(page: Any, tmp_path:
     page.get("/api/export/labels.csv?exact=2", 422)
 
 
-def test_the_model_predicts_what_the_page_shows(labelled: Any, tmp_path: Path) -> None:
-    (tmp_path / "m.tnesi").write_bytes(labelled.get("/api/export/model.tnesi").content)
+def test_the_model_predicts_what_the_page_shows(labeled: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.tnesi").write_bytes(labeled.get("/api/export/model.tnesi").content)
     model = load(tmp_path / "m.tnesi")
     assert isinstance(model, SimpletronClassifier)
-    learned = labelled.session.learned
+    learned = labeled.session.learned
     assert model.classes_.tolist() == learned.names
     assert model.transduction_.tolist() == [learned.names[k] for k in learned.best]
-    test = labelled.session.data.test
+    test = labeled.session.data.test
     truth = ['three, "3" é' if k == 3 else str(k) for k in test.y]
     assert model.score(test.X, truth) > 0.5  # which rows are asked for depends on how quickly they are answered
     header = read_header(tmp_path / "m.tnesi")
     assert header.image_shape == (8, 8)
-    assert header.provenance["fingerprint"] == labelled.session.data.fingerprint
+    assert header.provenance["fingerprint"] == labeled.session.data.fingerprint
     assert header.provenance["labels"] == 20
 
 
-def test_the_report(labelled: Any) -> None:
-    page = labelled.get("/api/export/report.html").content.decode()
+def test_the_report(labeled: Any) -> None:
+    page = labeled.get("/api/export/report.html").content.decode()
     assert "three, &#34;3&#34; é" in page
     assert "20 labels of 10 classes for 1,397 rows" in page
     assert "<script" not in page
@@ -115,13 +115,13 @@ def test_downloads_have_the_newest_answers(page: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "predictions.csv", "model.tnesi"])
-def test_no_room_for_a_download(labelled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+def test_no_room_for_a_download(labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    assert "there is no folder" in labelled.get(f"/api/export/{name}", status=507)["error"]
+    assert "there is no folder" in labeled.get(f"/api/export/{name}", status=507)["error"]
 
 
 def test_nothing_stays_of_a_download_that_is_broken_off(
-    labelled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The studio may end while somebody takes the file in slowly."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -133,7 +133,7 @@ def test_nothing_stays_of_a_download_that_is_broken_off(
             sending.set()
             await asyncio.Event().wait()
 
-        response = await download(labelled.session, "model.tnesi", "application/octet-stream")
+        response = await download(labeled.session, "model.tnesi", "application/octet-stream")
         scope = {"type": "http", "method": "GET", "headers": [], "extensions": {}}
         task = asyncio.create_task(response(scope, forever, forever))
         await sending.wait()

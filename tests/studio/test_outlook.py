@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from tnesi.data import Data, open_data
-from tnesi.labelling.suggest import Known, settle, suggest
+from tnesi.labeling.suggest import Known, settle, suggest
 from tnesi.studio import first_layer, questions
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer, Settings
@@ -41,9 +41,9 @@ def layer(kinds: Data) -> FirstLayer:
 
 def by_queue(layer: FirstLayer, truth: Any, n: int) -> dict[int, str]:
     labels: dict[int, str] = {}
-    labeller = layer.classifier._known_labeller()
+    labeler = layer.classifier._known_labeler()
     while len(labels) < n:
-        asked = plan(labeller, learn(layer, view_of(dict(labels))).known(), ())
+        asked = plan(labeler, learn(layer, view_of(dict(labels))).known(), ())
         row = asked[0].row if asked else next(row for row in range(len(truth)) if row not in labels)
         assert row not in labels
         labels[row] = str(truth[row])
@@ -78,21 +78,21 @@ def test_classes_that_nobody_has_met_are_expected(kinds: Data, layer: FirstLayer
 
 
 def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
-    labeller, nothing = layer.classifier._known_labeller(), learn(layer, view_of({})).known()
-    first = [question.row for question in plan(labeller, nothing, ())]
-    again = [question.row for question in plan(labeller, nothing, first)]
+    labeler, nothing = layer.classifier._known_labeler(), learn(layer, view_of({})).known()
+    first = [question.row for question in plan(labeler, nothing, ())]
+    again = [question.row for question in plan(labeler, nothing, first)]
     assert len(first) == len(again) == 10
     assert not set(first) & set(again)
 
 
 def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer) -> None:
     """Answers may be quicker than learning: no part is asked about again that has an answer by then."""
-    labeller, known = layer.classifier._known_labeller(), learn(layer, view_of({0: "a", 200: "b"})).known()
+    labeler, known = layer.classifier._known_labeler(), learn(layer, view_of({0: "a", 200: "b"})).known()
     few, some, *_ = n_parts(600)
-    typical = [one.row for one in suggest(labeller, Known.nothing(600), few, n_parts=few)]
-    large, small = labeller.clusters(few).place, labeller.clusters(some).place
+    typical = [one.row for one in suggest(labeler, Known.nothing(600), few, n_parts=few)]
+    large, small = labeler.clusters(few).place, labeler.clusters(some).place
     first = [row for row in typical if large[row] not in large[[0, 200]]]
-    asked = [question.row for question in plan(labeller, known, (), 20)]
+    asked = [question.row for question in plan(labeler, known, (), 20)]
     assert asked[: len(first)] == first
     assert len(asked) > len(first)
     assert not set(small[asked[len(first) :]]) & set(small[[0, 200, *first]])
@@ -100,11 +100,11 @@ def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer)
 
 def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
     layer = first_layer.learn(kinds, Settings(fields=40), lambda *_: False)
-    labeller = layer.classifier._known_labeller()
+    labeler = layer.classifier._known_labeler()
     few, some, *_ = n_parts(600)
-    asked = [one.row for one in plan(labeller, learn(layer, view_of({})).known(), ())]
+    asked = [one.row for one in plan(labeler, learn(layer, view_of({})).known(), ())]
     assert len(asked) == few
-    place = labeller.clusters(few).place
+    place = labeler.clusters(few).place
 
     def left(labels: dict[int, str]) -> list[int]:
         """Return what was asked in parts without a label."""
@@ -116,11 +116,11 @@ def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
         if len(left(more)) < 5:
             break
         labels = more
-    then = plan(labeller, learn(layer, view_of(labels)).known(), ())
+    then = plan(labeler, learn(layer, view_of(labels)).known(), ())
     assert [one.row for one in then] == left(labels)
-    assert some not in labeller._clusters
-    assert len(plan(labeller, learn(layer, view_of(more)).known(), ())) > len(left(more))
-    assert some in labeller._clusters
+    assert some not in labeler._clusters
+    assert len(plan(labeler, learn(layer, view_of(more)).known(), ())) > len(left(more))
+    assert some in labeler._clusters
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -133,12 +133,12 @@ def test_a_class_inside_of_a_cluster_is_met_in_few_rows(seed: int) -> None:
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:
-    labeller = layer.classifier._known_labeller()
+    labeler = layer.classifier._known_labeler()
 
     def asked_for(n_labels: int, *, doubt: float) -> list[bool]:
         labels = by_queue(layer, kinds.y, n_labels)
         known = learn(layer, view_of(labels)).known()
-        asked = plan(labeller, replace(known, posterior=(1 - doubt) * known.posterior + doubt / 3), ())
+        asked = plan(labeler, replace(known, posterior=(1 - doubt) * known.posterior + doubt / 3), ())
         rows = [one.row for one in asked]
         assert len(set(rows)) == len(rows)
         assert not set(rows) & set(labels)
@@ -162,15 +162,15 @@ def test_with_many_labels_questions_are_about_smaller_parts(
     monkeypatch.setattr(questions, "settle", watched)
     for n in (20, 49, 50, 80):
         known = learn(layer, view_of({row: str(kinds.y[row]) for row in range(0, 600, 7)[:n]})).known()
-        plan(layer.classifier._known_labeller(), replace(known, posterior=known.posterior / 2), ())
+        plan(layer.classifier._known_labeler(), replace(known, posterior=known.posterior / 2), ())
     assert parts == [15, 15, 20, 20]
 
 
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
     learned = learn(layer, view_of(dict.fromkeys(range(30), "a")))
     assert learned.model is None
-    labeller = layer.classifier._known_labeller()
-    asked = plan(labeller, learned.known(), ())
+    labeler = layer.classifier._known_labeler()
+    asked = plan(labeler, learned.known(), ())
     assert asked
     assert all(question.classes == () for question in asked)
 
@@ -181,22 +181,22 @@ def test_few_rows_with_one_class_so_far(n_rows: int) -> None:
     data = open_data(np.random.default_rng(0).poisson(5.0, (n_rows, 12)), labels=["a"] * n_rows)
     layer = first_layer.learn(data, Settings(fields=12), lambda *_: False)
     labels = by_queue(layer, data.y, 20)
-    assert plan(layer.classifier._known_labeller(), learn(layer, view_of(labels)).known(), ())
+    assert plan(layer.classifier._known_labeler(), learn(layer, view_of(labels)).known(), ())
 
 
-def test_everything_labelled(kinds: Data, layer: FirstLayer) -> None:
+def test_everything_labeled(kinds: Data, layer: FirstLayer) -> None:
     learned = learn(layer, view_of({row: str(name) for row, name in enumerate(kinds.y)}))
     assert learned.estimate is not None
     assert learned.estimate.value == 0
     questions = Questions(600)
-    questions.offer(plan(layer.classifier._known_labeller(), learned.known(), ()))
+    questions.offer(plan(layer.classifier._known_labeler(), learned.known(), ()))
     assert questions.open_for("a", set(range(600))) is None
 
 
 def test_the_queue_is_never_empty_while_there_are_rows(layer: FirstLayer) -> None:
     questions = Questions(600)
     assert questions.open_for("a", ()) is None  # before anything was prepared
-    questions.offer(plan(layer.classifier._known_labeller(), learn(layer, view_of({})).known(), ()))
+    questions.offer(plan(layer.classifier._known_labeler(), learn(layer, view_of({})).known(), ()))
     done: set[int] = set()
     while len(done) < 600:
         question = questions.open_for("a", done)
@@ -222,7 +222,7 @@ def test_open_questions_are_given_to_others_after_a_while() -> None:
 
 
 def question(row: int) -> Any:
-    from tnesi.labelling.suggest import Suggestion
+    from tnesi.labeling.suggest import Suggestion
 
     return Suggestion(row, ANY_ROW, ())
 

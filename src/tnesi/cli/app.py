@@ -13,7 +13,7 @@ from tnesi.cli.console import paragraphs
 
 app = typer.Typer(
     name="tnesi",
-    help="Learn classifiers from a handful of labels and plenty of unlabelled, non-negative data.\n\n"
+    help="Learn classifiers from a handful of labels and plenty of unlabeled, non-negative data.\n\n"
     "DATA is a file (.npy, .npz, CSV, Parquet, IDX, Zarr), a folder of images, or the name of a data set "
     "(see [bold]tnesi data list[/bold]). A first try, in seconds:\n\n"
     "  tnesi demo\n\n"

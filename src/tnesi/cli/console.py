@@ -34,7 +34,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; all processors by default.")]
 Labels = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Labels: one per line, or row,label for some rows. Empty: unlabelled."),
+    typer.Option(metavar="FILE", help="Labels: one per line, or row,label for some rows. Empty: unlabeled."),
 ]
 LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column (or array) of DATA with the labels.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same result.")]
@@ -77,7 +77,7 @@ _OPTIONS = {
     "label_method": "--label-method",
     "unknown_classes": "--unknown-classes",
     "n_mixtures": "--mixtures",
-    "solver='em', recurrent=False and self_labelling=True": "--solver em and --self-labelling",
+    "solver='em', recurrent=False and self_labeling=True": "--solver em and --self-labeling",
     "solver='em' and recurrent=False; pass these": "--solver em; give it",
     "resume=True": "--resume",
     "without resume": "without --resume",
@@ -88,7 +88,7 @@ _OPTIONS = {
     "engine=": "--engine ",
     "solver='em'": "--solver em",
     "solver='hebbian'": "--solver hebbian",
-    "check that unlabelled=None is the marker used in y": "is --unlabelled the marker of rows without one?",
+    "check that unlabeled=None is the marker used in y": "is --unlabeled the marker of rows without one?",
     "None for the non-truncated mixture": "none for the non-truncated mixture",
     "n_threads": "--threads",
 }

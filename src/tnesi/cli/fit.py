@@ -31,7 +31,7 @@ from tnesi.cli.options import (
     PerClass,
     Scheduler,
     Truncation,
-    Unlabelled,
+    Unlabeled,
     ZeroRows,
     check_output,
     drawn_labels,
@@ -54,10 +54,10 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
     labels: Labels = None,
     label_column: LabelColumn = None,
-    unlabelled: Unlabelled = "-1",
+    unlabeled: Unlabeled = "-1",
     labels_per_class: PerClass = None,
     seed: Seed = 0,
-    test: Annotated[str | None, typer.Option(metavar="DATA", help="Labelled data to measure the error on.")] = None,
+    test: Annotated[str | None, typer.Option(metavar="DATA", help="Labeled data to measure the error on.")] = None,
     fields: Fields = "auto",
     mixtures: Mixtures = 1,
     truncation: Truncation = "15",
@@ -67,7 +67,7 @@ def fit(
         str,
         typer.Option(
             metavar="METHOD",
-            help="How unlabelled rows get classes. cluster: find clusters, then name them. soft: spread the labels. "
+            help="How unlabeled rows get classes. cluster: find clusters, then name them. soft: spread the labels. "
             "hebbian: self-labeling. auto: what suits the data.",
         ),
     ] = "auto",
@@ -77,7 +77,7 @@ def fit(
     threshold: Annotated[
         float, typer.Option(help="Of hebbian: a row teaches its class when it is ahead by more than this.")
     ] = 0.6,
-    self_labelling: Annotated[bool, typer.Option(help="Whether unlabelled rows teach.")] = True,
+    self_labeling: Annotated[bool, typer.Option(help="Whether unlabeled rows teach.")] = True,
     solver: Solver = "em",
     max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
     zero_rows: ZeroRows = "uniform",
@@ -98,7 +98,7 @@ def fit(
     """Learn a classifier from DATA and write it to a model file.
 
     Labels come with the data (a column, the folders' names, a file beside it) or from --labels; rows without one are
-    unlabelled. With no labels at all the fields are learned, without classes.
+    unlabeled. With no labels at all the fields are learned, without classes.
 
     Ctrl-C ends learning early and keeps what was learned.
 
@@ -118,12 +118,12 @@ def fit(
         parameters = parameters_of(
             n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
-            self_labelling=self_labelling, shrinkage=shrinkage, unlabelled=None, label_method=label_method,
+            self_labeling=self_labeling, shrinkage=shrinkage, unlabeled=None, label_method=label_method,
             unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume, engine=engine, scheduler=scheduler,
         )  # fmt: skip
         if max_iter is not None:
             parameters["max_iter"] = max_iter
-        y = drawn_labels(found, labels_per_class, seed, unlabelled)
+        y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # an error where there should be some
         tell_of_scales(found)
         progress.tell("looking at the data")
@@ -131,7 +131,7 @@ def fit(
             model = _learn(found, y, parameters, progress)
     learned = time.perf_counter() - began
     _keep(model, found, n_labels, output, seed=seed, training=training_state)
-    result = _describe(out, model, found, n_labels, unlabelled, learned)
+    result = _describe(out, model, found, n_labels, unlabeled, learned)
     if tested is not None and y is not None:
         from tnesi.cli.predict import measure
 
@@ -139,7 +139,7 @@ def fit(
             result["test"] = measure(model, tested, progress).summary()
         out.say(f"Test error {percent(result['test']['error'])} on {result['test']['rows']:,} rows.")
     elif y is not None:
-        out.say("There is no test part: give labelled data with --test to measure the error.")
+        out.say("There is no test part: give labeled data with --test to measure the error.")
     seconds = time.perf_counter() - began
     out.say(f"Written to {output} ({file_size(output)}), {seconds:.1f} s in all.")
     out.finish(model=output, seconds=seconds, **result)
@@ -154,8 +154,8 @@ def _open(
     shape = found.rows.image_shape
     tested = found.test if test is None else open_data(test, label_column=label_column, image_shape=shape)
     # what is wrong with the test part should be known before learning
-    labelled = tested is not None and found.labels is not None and len(tested.y)
-    if tested is not None and labelled and tested.rows.n_features != found.rows.n_features:
+    labeled = tested is not None and found.labels is not None and len(tested.y)
+    if tested is not None and labeled and tested.rows.n_features != found.rows.n_features:
         raise ValueError(
             f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give test "
             "data of the same kind"
@@ -221,7 +221,7 @@ def _count(y: Any) -> int:
     return int((encode_labels(y, None)[0] >= 0).sum())
 
 
-def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabelled: str, seconds: float) -> dict[str, Any]:
+def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
     from tnesi.classifier import SimpletronClassifier
     from tnesi.committee import mean_lower_bound
@@ -239,8 +239,8 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabelled:
         f"Learned {what}, {took} (norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
         f"free energy {lower_bound:.3f} nats per row)."
     )
-    if found.labels is not None and (marked := sum(str(label) == unlabelled for label in found.labels.tolist())):
-        out.say(f"{marked:,} rows are marked {unlabelled} and count as unlabelled.")
+    if found.labels is not None and (marked := sum(str(label) == unlabeled for label in found.labels.tolist())):
+        out.say(f"{marked:,} rows are marked {unlabeled} and count as unlabeled.")
     if isinstance(model, SimpletronClassifier):
         of_classes = _describe_classes(out, model, n_labels)
     else:

@@ -144,7 +144,7 @@ def sample(
         found = load(model)
         mixtures = found.mixtures_ if isinstance(found, SimpletronClassifier) else [found]
         rows, _ = mixtures[0].set_params(random_state=seed).sample(number)
-        rows = np.maximum(rows - 1, 0)  # without the 1 that normalisation adds to each feature
+        rows = np.maximum(rows - 1, 0)  # without the 1 that normalization adds to each feature
         if output.suffix == ".npy":
             with replacing(output) as temporary, temporary.open("wb") as file:
                 np.save(file, rows, allow_pickle=False)

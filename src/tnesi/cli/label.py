@@ -1,4 +1,4 @@
-"""``tnesi label``: the labelling studio, a page in the browser."""
+"""``tnesi label``: the labeling studio, a page in the browser."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def label(
         for needed in ("starlette", "uvicorn"):
             import_module(needed)
     except ModuleNotFoundError as error:
-        raise ImportError(f"the labelling studio needs {error.name}: pip install 'tnesi[studio]'") from error
+        raise ImportError(f"the labeling studio needs {error.name}: pip install 'tnesi[studio]'") from error
     from tnesi._parameters import check_rows
     from tnesi.classifier import SimpletronClassifier
     from tnesi.layers.input import check_sums, row_sums

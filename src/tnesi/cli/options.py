@@ -22,8 +22,8 @@ Mixtures = Annotated[
     int, typer.Option(min=1, max=1000, metavar="M", help="A committee of so many mixtures: better, and M times slower.")
 ]
 Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
-Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalised; auto: from the data.")]
-Unlabelled = Annotated[
+Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalized; auto: from the data.")]
+Unlabeled = Annotated[
     str, typer.Option(metavar="MARKER", help="The label of rows that have none, besides empty ones. Not a class.")
 ]
 EngineName = Annotated[str, typer.Option("--engine", help="local: in this process. dask: on the workers of a cluster.")]
@@ -55,7 +55,7 @@ def parameters_of(**given: Any) -> dict[str, Any]:
     return given
 
 
-def drawn_labels(found: Data, per_class: int | None, seed: int, unlabelled: str) -> Any:
+def drawn_labels(found: Data, per_class: int | None, seed: int, unlabeled: str) -> Any:
     """Return the labels to learn from, with None for rows without one; None if there are no labels at all."""
     import numpy as np
 
@@ -64,8 +64,8 @@ def drawn_labels(found: Data, per_class: int | None, seed: int, unlabelled: str)
     if found.labels is None:
         return None if per_class is None else found.y  # which says what is missing
     y = np.array(found.labels, dtype=object)
-    y[[str(label) == unlabelled for label in y]] = None
-    return y if per_class is None else few_labels(y, per_class, np.random.default_rng(seed), unlabelled=None)
+    y[[str(label) == unlabeled for label in y]] = None
+    return y if per_class is None else few_labels(y, per_class, np.random.default_rng(seed), unlabeled=None)
 
 
 def check_output(output: Path, *inputs: Path | str | None) -> None:

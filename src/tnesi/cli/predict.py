@@ -153,7 +153,7 @@ def evaluate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the error of a model on labelled DATA, by class and with the classes that get mixed up.
+    """Measure the error of a model on labeled DATA, by class and with the classes that get mixed up.
 
     [bold]Example[/bold]
 

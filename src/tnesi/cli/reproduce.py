@@ -131,9 +131,9 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _summary(folder: RunFolder) -> list[dict[str, Any]]:
-    from tnesi.experiments.summary import summarise
+    from tnesi.experiments.summary import summarize
 
-    return summarise(folder)
+    return summarize(folder)
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:

@@ -19,7 +19,7 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
-from tnesi.cli.options import AnyData, Fields, PerClass, Unlabelled, ZeroRows, drawn_labels, parameters_of
+from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, ZeroRows, drawn_labels, parameters_of
 
 
 @errors_for_people
@@ -27,7 +27,7 @@ def tune(
     data: AnyData,
     labels: Labels = None,
     label_column: LabelColumn = None,
-    unlabelled: Unlabelled = "-1",
+    unlabeled: Unlabeled = "-1",
     labels_per_class: PerClass = None,
     truncation: Annotated[str, typer.Option(metavar="LIST", help="Values of C' to compare.")] = "5,15,50",
     norm: Annotated[
@@ -61,12 +61,12 @@ def tune(
     given = parameters_of(n_components=fields, truncation="15", norm="auto")
     with out.progress(f"reading {data}") as progress:
         found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
-        y = drawn_labels(found, labels_per_class, seed, unlabelled)
+        y = drawn_labels(found, labels_per_class, seed, unlabeled)
         if y is None:
             y = found.y  # says what is missing
         tuned = tune_parameters(
             found.X, y, truncations=truncations, norms=norms, thresholds=thresholds, n_splits=splits,
-            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows, unlabelled=None,
+            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows, unlabeled=None,
             n_components=given["n_components"],
         )  # fmt: skip
     rows = [
@@ -86,7 +86,7 @@ def tune(
         "label-method": "hebbian",
         "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
         "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "uniform" else zero_rows,
-        "unlabelled": None if unlabelled == "-1" else unlabelled,
+        "unlabeled": None if unlabeled == "-1" else unlabeled,
     }  # fmt: skip
     words = [w for name, value in options.items() if value is not None for w in (f"--{name}", str(value))]
     out.say(f"Learn with the best of these: {shlex.join(['tnesi', 'fit', data, *words, '-o', 'MODEL'])}")

@@ -10,12 +10,12 @@ data frame (pandas, polars)               columns of numbers                    
 ``.npz`` of ``scipy.sparse.save_npz``     of the sparse matrix                    a second file
 CSV, also ``.csv.gz``; Parquet            columns of numbers; streamed            column [1]_
 IDX (MNIST's format), also gzip           N x height x width; mapped if plain     ``...-labels-idx1-ubyte`` beside it
-folder of images                          grey values, one size; streamed         names of the folders of the classes
+folder of images                          gray values, one size; streamed         names of the folders of the classes
 Zarr array or group, format 2 or 3        as for ``.npz``; streamed               as for ``.npz``
 name (see `tnesi.data.named.NAMES`)       downloaded if need be                   of the data set
 ========================================  ======================================  ====================================
 
-What a file is gets recognised by its content. A file's promises are checked before anything is allocated, nothing in
+What a file is gets recognized by its content. A file's promises are checked before anything is allocated, nothing in
 a file is ever executed, and what is damaged is refused with a `DataError` that says what to do.
 
 Labels are integers or strings, None where a row has no label.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tnesi.data.column_names import INDEX_NAMES, LABEL_NAMES
 from tnesi.data.label_values import LABEL_BYTES, parse_labels
 from tnesi.data.optional import needed
-from tnesi.data.recognise import READABLE, decode, is_gzip, open_plain
+from tnesi.data.recognize import READABLE, decode, is_gzip, open_plain
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged, smallest_dtype
 from tnesi.data.tables import MOST_COLUMNS, Columns, TableSource, to_rows
 

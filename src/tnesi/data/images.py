@@ -1,6 +1,6 @@
-"""Folders of images: ``class_name/*.png`` are labelled by the folder, loose files have no label.
+"""Folders of images: ``class_name/*.png`` are labeled by the folder, loose files have no label.
 
-All become grey and of one size, the one most of them have; the others are scaled to it. What is transparent becomes
+All become gray and of one size, the one most of them have; the others are scaled to it. What is transparent becomes
 white, of an animation the first picture is taken, and 16-bit greys become 8-bit ones. Images are decoded a block at a
 time. Hidden files and links to other folders are left out.
 """
@@ -42,7 +42,7 @@ class _TooLargeError(DataError):
 
 
 class ImageSource(Source):
-    """Rows of grey values (0 to 255) of image files, scaled to the size most of them have.
+    """Rows of gray values (0 to 255) of image files, scaled to the size most of them have.
 
     Attributes
     ----------
@@ -64,22 +64,22 @@ class ImageSource(Source):
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.dtype)
         for start in range(0, self.n_rows, size):
-            grey = _open_each(self.paths[start : start + size], self._grey)
-            yield np.stack(grey).reshape(len(grey), self.n_features)
+            gray = _open_each(self.paths[start : start + size], self._gray)
+            yield np.stack(gray).reshape(len(gray), self.n_features)
 
-    def _grey(self, image: Any) -> Array:
+    def _gray(self, image: Any) -> Array:
         if image.mode == "F":
-            raise DataError("it has fractions for grey values: save it as an 8-bit image")
+            raise DataError("it has fractions for gray values: save it as an 8-bit image")
         if image.mode.startswith("I"):  # 16 bits
             image = image.convert("I").point(lambda value: value / 256)
         elif image.has_transparency_data:
             white = needed("PIL.Image", "reading images").new("RGBA", image.size, "white")
             image = needed("PIL.Image", "reading images").alpha_composite(white, image.convert("RGBA"))
-        grey = image.convert("L")
+        gray = image.convert("L")
         height, width = self.image_shape
-        if grey.size != (width, height):
-            grey = grey.resize((width, height), needed("PIL.Image", "reading images").Resampling.BILINEAR)
-        return np.asarray(grey)
+        if gray.size != (width, height):
+            gray = gray.resize((width, height), needed("PIL.Image", "reading images").Resampling.BILINEAR)
+        return np.asarray(gray)
 
 
 def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:

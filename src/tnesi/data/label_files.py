@@ -27,7 +27,7 @@ from tnesi.data.idx import read_idx
 from tnesi.data.label_values import parse_labels, tidy_labels
 from tnesi.data.npz import array_names, read_array
 from tnesi.data.parquet import open_parquet, read_column
-from tnesi.data.recognise import open_plain, recognise
+from tnesi.data.recognize import open_plain, recognize
 from tnesi.data.source import DataError, damaged
 
 Array = npt.NDArray[Any]
@@ -50,7 +50,7 @@ def read_labels(path: str | Path, n_rows: int) -> Array:
     path = Path(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder: labels are read from a file")
-    kind = recognise(path)
+    kind = recognize(path)
     if kind == "text":
         return _read_text(path, n_rows)
     if kind == "parquet":

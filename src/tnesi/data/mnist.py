@@ -34,7 +34,7 @@ def read_mnist(files: list[Path], name: str) -> Data:
 def read_emnist(files: list[Path], name: str, *, letters: bool) -> Data:
     """Return the digits or the letters of EMNIST byclass, upright (the files have them transposed).
 
-    Letters are labelled with themselves, "A" to "Z" and "a" to "z". `files` are images and labels of the training and
+    Letters are labeled with themselves, "A" to "Z" and "a" to "z". `files` are images and labels of the training and
     of the test part. Where they are of one part only, the last seventh of each class's rows becomes the test part:
     EMNIST's own proportion, and its rows are in random order.
     """

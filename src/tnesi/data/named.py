@@ -35,7 +35,7 @@ class Description:
 
     Attributes
     ----------
-    name, title, licence, source : str
+    name, title, license, source : str
     rows : (int, int)
         For training and for testing, when all its files are there.
     classes : int
@@ -57,7 +57,7 @@ class Description:
 
     name: str
     title: str
-    licence: str
+    license: str
     source: str
     rows: tuple[int, int]
     classes: int
@@ -146,7 +146,7 @@ def describe(name: str) -> Description:
     return Description(
         name=name,
         title=entry.title,
-        licence=entry.licence,
+        license=entry.license,
         source=entry.source,
         rows=entry.rows,
         classes=entry.classes,

@@ -21,7 +21,7 @@ MIN_MESSAGES = 2
 
 
 def read_newsgroups(archive: Path, name: str = "20newsgroups") -> Data:
-    """Return the messages in ``20news-bydate.tar.gz`` as sparse word counts, labelled with the names of the groups.
+    """Return the messages in ``20news-bydate.tar.gz`` as sparse word counts, labeled with the names of the groups.
 
     Words are runs of two or more letters (a to z, in lower case) that are in at least two messages of the training
     part; headers, quotations and signatures count too. The test part has the same words.

@@ -37,12 +37,12 @@ _PILLOW = ("PIL.Image", "preparing the images of NIST")
 
 
 def preprocess(image: Image) -> Image:
-    """Return a scanned character as MNIST has them: bright on black, 28 x 28, centred.
+    """Return a scanned character as MNIST has them: bright on black, 28 x 28, centered.
 
     1. Invert: ink becomes bright.
     2. Cut out the rectangle that holds the ink; its size and place on the form are lost.
     3. Rescale it, antialiased and with its proportions kept, to fit into 20 x 20 pixels.
-    4. Put it into 28 x 28 pixels so that its centre of mass is in the middle, to the nearest pixel, or as near to
+    4. Put it into 28 x 28 pixels so that its center of mass is in the middle, to the nearest pixel, or as near to
        it as is possible without cutting anything off.
 
     Parameters
@@ -75,17 +75,17 @@ def preprocess(image: Image) -> Image:
 
 
 def _corner(mass: Array) -> int:
-    """Return where the first of these rows (or columns) has to be for the centre of mass to be in the middle."""
+    """Return where the first of these rows (or columns) has to be for the center of mass to be in the middle."""
     total = float(mass.sum())
-    centre = float(mass @ np.arange(len(mass))) / total if total else (len(mass) - 1) / 2
-    return min(max(round((_SIDE - 1) / 2 - centre), 0), _SIDE - len(mass))
+    center = float(mass @ np.arange(len(mass))) / total if total else (len(mass) - 1) / 2
+    return min(max(round((_SIDE - 1) / 2 - center), 0), _SIDE - len(mass))
 
 
 def read_nist(path: Path, name: str, cache: Path, progress: Progress | None = None, *, letters: bool) -> Data:
     """Return the digits or letters of the tree at `path` (the folder ``by_class``, or ``by_class.zip`` as it comes).
 
     The first time takes minutes; the prepared images are then kept in the folder `cache`. Rows are in a fixed random
-    order. Letters are labelled with themselves.
+    order. Letters are labeled with themselves.
     """
     kept = cache / f"{name}-v{_VERSION}-{_key(path)}.npz"
     prepared = _read_kept(kept)

@@ -21,7 +21,7 @@ from tnesi.data.label_values import tidy_labels
 from tnesi.data.named import NAMES, load_named
 from tnesi.data.npz import read_npz
 from tnesi.data.parquet import read_parquet
-from tnesi.data.recognise import recognise
+from tnesi.data.recognize import recognize
 from tnesi.data.source import ArraySource, Data, DataError, no_memory
 from tnesi.data.sparse import CsrSource, checked_csr
 from tnesi.data.tables import read_frame
@@ -112,7 +112,7 @@ def _open_path(
         raise FileNotFoundError(
             f"there is no file or folder {path}, and no data set of that name. The named ones: {', '.join(NAMES)}"
         )
-    match recognise(path):
+    match recognize(path):
         case "text":
             return read_csv(path, label_column)
         case "parquet":

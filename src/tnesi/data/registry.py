@@ -20,7 +20,7 @@ class Entry:
     rows: tuple[int, int]
     classes: int
     shape: tuple[int, int] | None
-    licence: str
+    license: str
     source: str
     folder: str
     files: tuple[str, ...]
@@ -74,7 +74,7 @@ def _entry(name: str, facts: dict[str, Any]) -> Entry:
         rows=(facts["rows"][0], facts["rows"][1]),
         classes=facts["classes"],
         shape=(facts["shape"][0], facts["shape"][1]) if "shape" in facts else None,
-        licence=facts["licence"],
+        license=facts["license"],
         source=facts["source"],
         folder=facts.get("folder", ""),
         files=tuple(facts.get("files", [])),

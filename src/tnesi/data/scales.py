@@ -16,7 +16,7 @@ _MOST_COLUMNS = 100
 def unequal_columns(data: Data) -> str | None:
     """Return a warning if few of the columns of a table make up nearly all of its rows, None if they do not.
 
-    Only the proportions within a row count: what is measured in grams hides what is measured in metres. Half of the
+    Only the proportions within a row count: what is measured in grams hides what is measured in meters. Half of the
     columns would do, were they of one size (the exponential of the entropy of the mean row tells how many).
 
     Examples

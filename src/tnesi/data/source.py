@@ -122,7 +122,7 @@ class ArraySource(Source):
             image_shape = image_shape or (int(array.shape[1]), int(array.shape[2]))
         elif array.ndim != 2:
             raise DataError(
-                f"the data have {array.ndim} dimensions: rows and columns are needed (or N x height x width, in grey)"
+                f"the data have {array.ndim} dimensions: rows and columns are needed (or N x height x width, in gray)"
             )
         if array.dtype.kind not in "buif":
             raise DataError(f"the data are of type {array.dtype}: numbers are needed")

@@ -26,7 +26,7 @@ from tnesi.engine.monitor import Monitor
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbours import ALL_BELOW, NeighbourSearch
+from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -63,7 +63,7 @@ class Checkpoint:
         arrays = {name: getattr(fields, name) for name in _FIELDS}
         arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
         age = 0
-        if isinstance(search, NeighbourSearch) and search.lists is not None:
+        if isinstance(search, NeighborSearch) and search.lists is not None:
             arrays["lists"], age = search.lists, search.age
         header = {
             "format": FORMAT,
@@ -81,7 +81,7 @@ class Checkpoint:
             except SafetensorError as error:
                 raise OSError(f"{self.path} could not be written ({error}): is there room on the disk?") from error
 
-    def load(self, search: ExactSearch | NeighbourSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
+    def load(self, search: ExactSearch | NeighborSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
         """Return fields, activities and whether learning has ended, and put search and monitor where they were.
 
         There is nothing to go on from before the first iteration has been complete.
@@ -95,7 +95,7 @@ class Checkpoint:
                 f"{self.path} is of a fit with other {', '.join(other) or 'parameters'}: pass what it was begun with, "
                 "or another folder as checkpoint"
             )
-        if isinstance(search, NeighbourSearch) and "lists" in arrays:
+        if isinstance(search, NeighborSearch) and "lists" in arrays:
             search.lists, search.age = arrays["lists"], header["age"]
         ended = monitor.restore(header["history"], header["objective"], header["gain"], stopped=header["stopped"])
         fields = Fields(*(arrays[name] for name in _FIELDS))
@@ -137,7 +137,7 @@ class Checkpoint:
         identity, numbers = header["identity"], [header["objective"], header["gain"], header["age"]]
         fits = fits and (identity["rows"], identity["features"], identity["n_components"]) == (n, n_features, n_fields)
         fits = fits and width == identity["truncation"] and width > 0
-        has_lists = identity["search"] == NeighbourSearch.name and n_fields > ALL_BELOW
+        has_lists = identity["search"] == NeighborSearch.name and n_fields > ALL_BELOW
         fits = fits and ("lists" in arrays) == has_lists
         if has_lists:
             lists = arrays["lists"]

@@ -121,7 +121,7 @@ class DaskEngine:
         """Return the rows of these numbers."""
         return self._blocks.store.take(index)
 
-    def normalise(self, norm: float) -> None:
+    def normalize(self, norm: float) -> None:
         self.norm = norm
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:

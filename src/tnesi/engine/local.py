@@ -37,7 +37,7 @@ class LocalEngine:
 
     @classmethod
     def of(cls, rows: Rows, weight: Array | None, n_threads: int) -> LocalEngine:
-        """Return the engine of normalised rows in memory."""
+        """Return the engine of normalized rows in memory."""
         return cls(Part.of_rows(rows, weight, n_threads))
 
     @property
@@ -60,8 +60,8 @@ class LocalEngine:
         """Return the rows of these numbers."""
         return self.part.store.take(index)
 
-    def normalise(self, norm: float) -> None:
-        self.part.normalise(norm)
+    def normalize(self, norm: float) -> None:
+        self.part.normalize(norm)
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows, of which nothing is known."""
@@ -97,7 +97,7 @@ class LocalEngine:
         return new
 
     def sample(self, n_fields: int) -> Activities:
-        """Return the activities of evenly spaced rows, all of them or enough to know each field's neighbours."""
+        """Return the activities of evenly spaced rows, all of them or enough to know each field's neighbors."""
         return self.activities.at(slice(None, None, sample_step(self.n_rows, n_fields)))
 
     def sample_constant(self, n_fields: int) -> Array:
@@ -121,12 +121,12 @@ _SAMPLE_ROWS, _SAMPLE_PER_FIELD = 2**16, 8
 
 
 def sample_rows(n_fields: int) -> int:
-    """Return how many rows are enough to know each field's neighbours."""
+    """Return how many rows are enough to know each field's neighbors."""
     return max(_SAMPLE_ROWS, _SAMPLE_PER_FIELD * n_fields)
 
 
 def sample_step(n_rows: int, n_fields: int) -> int:
-    """Return at what distance rows are taken from which lists of neighbours are made.
+    """Return at what distance rows are taken from which lists of neighbors are made.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Choosing A, the sum to which every row is normalised, from the unlabelled data alone.
+"""Choosing A, the sum to which every row is normalized, from the unlabeled data alone.
 
 A - D is an inverse temperature. Where it is too small the posteriors are flat and the fields run into each other;
 where it is too large every point belongs to one field alone and nothing is averaged. As t-SNE does for its
@@ -6,7 +6,7 @@ bandwidth, the rule fixes how sharply a point is assigned: small mixtures are le
 value at which their posterior over the fields has the perplexity 1.8, so that a point is shared by "1.8 fields".
 
 More fields lie closer together and want a larger A - D: it is multiplied by (C / c)^0.1 for a mixture of C fields when
-the small one had c. Bags of words are another case: there the 1 that normalisation adds to each feature smooths
+the small one had c. Bags of words are another case: there the 1 that normalization adds to each feature smooths
 rare words, and a small A - D would drown them. Where features are rare (the median one in fewer than 2 % of the rows),
 A - D is at least a share, up to 0.3, of the number of features in use.
 
@@ -29,8 +29,8 @@ from tnesi.engine.local import LocalEngine
 from tnesi.engine.monitor import Monitor
 from tnesi.engine.survey import Survey
 from tnesi.layers.fields import start_from_rows
-from tnesi.layers.input import Matrix, dense, normalise
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.layers.input import Matrix, dense, normalize
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -110,8 +110,8 @@ def _above_for_entropy(sample: Array, n_fields: int, guess: float, low: float, h
 
 def _posterior_entropy(sample: Array, n_fields: int, above: float, n_threads: int) -> float:
     """Return the mean entropy of the posterior, in nats, after a few iterations of EM."""
-    rows = normalise(sample, sample.shape[1] + above)
-    search = NeighbourSearch(min(_TRUNCATION, n_fields), n_threads)
+    rows = normalize(sample, sample.shape[1] + above)
+    search = NeighborSearch(min(_TRUNCATION, n_fields), n_threads)
     fields = start_from_rows(rows, None, np.arange(n_fields))
     monitor = Monitor(tol=0)
     engine = LocalEngine.of(rows, None, n_threads)

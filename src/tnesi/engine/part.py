@@ -19,10 +19,10 @@ from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior, Statistics
 from tnesi.layers.input import Rows
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
-Search = ExactSearch | NeighbourSearch
+Search = ExactSearch | NeighborSearch
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class Part:
 
     @classmethod
     def of_rows(cls, rows: Rows, weight: Array | None, n_threads: int) -> Part:
-        """Return normalised rows as a part."""
+        """Return normalized rows as a part."""
         part = cls(ArrayStore(rows.x), (rows.norm - rows.n_features) / rows.scale, weight, n_threads)
         part.norm, part._scale = rows.norm, rows.scale
         return part
 
-    def normalise(self, norm: float) -> None:
-        """Fix the sum to which all rows are normalised."""
+    def normalize(self, norm: float) -> None:
+        """Fix the sum to which all rows are normalized."""
         self.norm = norm
         self._scale = ((norm - self.store.n_features) / self.sums).astype(np.float32)
 

@@ -27,7 +27,7 @@ from tnesi.engine.local import sample_rows
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Shrinkage, Statistics, Units
 from tnesi.layers.input import Rows
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -95,7 +95,7 @@ class Stepwise:
     statistics : Statistics
         Divided by `_scale`: fading costs nothing that way.
     above : (D,) array
-        Running mean of the normalised rows, less 1.
+        Running mean of the normalized rows, less 1.
     weight_seen : float
         n, the weight of all rows so far.
     recent : Recent
@@ -124,7 +124,7 @@ class Stepwise:
         sums *= np.divide(mass[:, None] * (norm - above.size), total, out=np.zeros_like(total), where=total > 0)
         own = Fields(*(array.copy() for array in (fields.w, fields.log_w, fields.log_w_sum, fields.w_sum)))
         statistics = Statistics(sums, mass.astype(np.float64), Units(0.0, 0.0))
-        recent = Recent.empty(len(fields), search.truncation if isinstance(search, NeighbourSearch) else 0)
+        recent = Recent.empty(len(fields), search.truncation if isinstance(search, NeighborSearch) else 0)
         return cls(own, replace(search), norm, strength, statistics, above, float(mass.sum()), recent)
 
     def learn(self, rows: Rows, weight: Array | None, half_life: float | None, n_threads: int) -> Learned:
@@ -181,7 +181,7 @@ class Stepwise:
         self._unused = np.flatnonzero(statistics.mass < _UNUSED * statistics.mass.mean())
         ids, quality = self.recent.ids[: self.recent.n], self.recent.quality[: self.recent.n]
         self._badly = float(np.quantile(quality, _WORST))
-        if isinstance(self.search, NeighbourSearch):
+        if isinstance(self.search, NeighborSearch):
             self.search.renew(self.fields, ids, quality)
 
     def _seed(self, rows: Rows, weight: Array, quality: Array) -> Array:

@@ -18,7 +18,7 @@ _CHUNK = 4096
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of rows before they are normalised.
+    """What is known of rows before they are normalized.
 
     Attributes
     ----------
@@ -59,6 +59,6 @@ class Survey:
         return cls(np.concatenate(hashes), count, share, total)
 
     def mean_above(self, norm: float) -> Array:
-        """Return the mean of the rows normalised to `norm`, less the 1 that normalisation adds."""
+        """Return the mean of the rows normalized to `norm`, less the 1 that normalization adds."""
         out: Array = (norm - self.share.size) * self.share / self.total
         return out

@@ -30,7 +30,7 @@ class TopLayer:
     Attributes
     ----------
     label : (N,) array of int32
-        Classes of the training points, -1 for unlabelled.
+        Classes of the training points, -1 for unlabeled.
     recurrent : bool
         Whether the layer tells the first one what to expect: a field hears log R_lc from a point with label l,
         given or inferred, and log sum_k R_kc from another one.
@@ -63,7 +63,7 @@ class TopLayer:
 
     @cached_property
     def rate(self) -> float:
-        """eps_R: the rate times K / N; without self-labelling K / L for L labels, at most 1."""
+        """eps_R: the rate times K / N; without self-labeling K / L for L labels, at most 1."""
         counts = np.ones(self.label.size) if self.weight is None else self.weight.astype(np.float64)
         if self.self_label:
             return self.learning_rate * self.n_classes / float(counts.sum())

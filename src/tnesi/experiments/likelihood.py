@@ -20,9 +20,9 @@ from tnesi.experiments.run_folder import RunFolder
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.layers.classes import Classes
 from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch, log_likelihood
-from tnesi.search.neighbours import NeighbourSearch
+from tnesi.search.neighbors import NeighborSearch
 
 Array = npt.NDArray[Any]
 
@@ -57,9 +57,9 @@ class _Curve:
         self._threads = resolve_threads(None)
         norm = float(protocol.parameters["norm"])
         X = data.X[: protocol.train_rows]
-        self._X, self._rows = X, normalise(X, norm)
+        self._X, self._rows = X, normalize(X, norm)
         sample = np.random.default_rng(seed).choice(len(X), min(protocol.sample_rows, len(X)), replace=False)
-        self._sample, self._test = self._rows.take(np.sort(sample)), normalise(data.test.X, norm)
+        self._sample, self._test = self._rows.take(np.sort(sample)), normalize(data.test.X, norm)
         self._classes, label = np.unique(data.y[: protocol.train_rows], return_inverse=True)
         self._sample_label, self._test_label = label[np.sort(sample)].astype(np.int32), data.test.y
 
@@ -68,7 +68,7 @@ class _Curve:
             return FullSearch(self._threads)
         if self._truncation < FEWEST_NEIGHBOURS:
             return ExactSearch(self._truncation, self._threads)
-        return NeighbourSearch(self._truncation, self._threads)
+        return NeighborSearch(self._truncation, self._threads)
 
     def learn(self) -> None:
         search = self._search()
@@ -78,7 +78,7 @@ class _Curve:
         with single_threaded_blas():
             drawn = draw_distinct(row_hashes(self._X, self._seed, self._threads), None)
             fields = start_from_rows(self._rows, None, drawn[: self._protocol.parameters["n_components"]])
-            if isinstance(search, NeighbourSearch):
+            if isinstance(search, NeighborSearch):
                 fields = search.arrange(fields)
             run_em(
                 LocalEngine.of(self._rows, None, self._threads),

@@ -87,7 +87,7 @@ class Network:
 
         `max_iter` is the number of passes of the published rule, where it differs from the first layer's.
         """
-        y = self.y if labels == "all" else few_labels(self.y, labels, np.random.default_rng(seed), unlabelled=None)
+        y = self.y if labels == "all" else few_labels(self.y, labels, np.random.default_rng(seed), unlabeled=None)
         return self.learn_from(y, seed, max_iter)
 
     def learn_from(self, y: Array, seed: int, max_iter: int | None = None) -> int:

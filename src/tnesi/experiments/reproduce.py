@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tnesi._progress import Progress, tell_parts
 from tnesi.data import Data, DataNotFoundError, load_named
-from tnesi.experiments.labelling import possible_labels, run_labelling
+from tnesi.experiments.labeling import possible_labels, run_labeling
 from tnesi.experiments.likelihood import run_likelihood
 from tnesi.experiments.machine import machine
 from tnesi.experiments.network import build
@@ -17,7 +17,7 @@ from tnesi.experiments.table import record_key, run_table, wanted_runs
 from tnesi.experiments.variants import vary
 from tnesi.experiments.weights import run_weights
 
-_RUNNERS = {"table": run_table, "labels": run_labelling, "likelihood": run_likelihood, "weights": run_weights}
+_RUNNERS = {"table": run_table, "labels": run_labeling, "likelihood": run_likelihood, "weights": run_weights}
 
 
 def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None = None) -> RunFolder:
@@ -87,11 +87,11 @@ def _possible(protocol: Protocol, task: Task, data_of: dict[str, Data]) -> Task:
     return replace(task, labels_per_class=possible_labels(protocol, task, data_of[task.name].y))
 
 
-def _adopt(protocol: Protocol, runs: RunFolder, neighbour: Path) -> None:
+def _adopt(protocol: Protocol, runs: RunFolder, neighbor: Path) -> None:
     """Take over the runs of another protocol with the same settings, so that nothing is computed twice."""
-    if not (neighbour / CONFIGURATION).exists():
+    if not (neighbor / CONFIGURATION).exists():
         return
-    other = RunFolder(neighbour)
+    other = RunFolder(neighbor)
     if settings_difference(other.configuration.get("settings", {}), runs.configuration["settings"]):
         return
     missing = set(wanted_runs(protocol)) - {record_key(record) for record in runs.records}

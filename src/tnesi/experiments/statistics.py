@@ -21,7 +21,7 @@ class Summary:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Summary:
-        """Summarise runs.
+        """Summarize runs.
 
         Examples
         --------

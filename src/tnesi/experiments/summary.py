@@ -13,12 +13,12 @@ from tnesi.experiments.run_folder import RunFolder
 from tnesi.experiments.statistics import Summary
 
 
-def summarise(folder: RunFolder) -> list[dict[str, Any]]:
+def summarize(folder: RunFolder) -> list[dict[str, Any]]:
     """Return a row per setting.
 
     Of a table: task, method, labels per class and in total, ``ours`` and ``paper`` (mean, sem, std, runs) and
     ``distance``, ours minus the paper's mean in units of the joint standard error. That is for results that are
-    ``comparable``: not those of a quick look, nor of other data than the paper's. Of labelling methods: the same
+    ``comparable``: not those of a quick look, nor of other data than the paper's. Of labeling methods: the same
     without the paper, with the ``median``, the means of the calibration error, of the probability of the predicted
     classes (``confidence``) and of the seconds of the second layer, and how often which method was ``chosen``. Of a
     likelihood: truncation, and ``free_energy``, ``log_likelihood`` and ``error`` after the last iteration. Of weights:
@@ -35,7 +35,7 @@ def summarise(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def by_setting(rows: list[dict[str, Any]]) -> dict[tuple[str, Labels], dict[str, dict[str, Any]]]:
-    """Return the rows of labelling methods by task and labels per class: a row for each method."""
+    """Return the rows of labeling methods by task and labels per class: a row for each method."""
     found: dict[tuple[str, Labels], dict[str, dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["task"], row["labels_per_class"]), {})[row["method"]] = row

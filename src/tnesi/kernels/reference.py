@@ -334,7 +334,7 @@ def _mix(h: Array) -> Array:
 
 
 def row_hashes(x: Given, seed: int, out: Array, n_threads: int) -> None:
-    """A 64-bit hash of the proportions in each row: rows that are equal once normalised have equal hashes."""
+    """A 64-bit hash of the proportions in each row: rows that are equal once normalized have equal hashes."""
     golden = 0x9E3779B97F4A7C15
     row, column, value = _values(x)
     total = np.bincount(row, weights=value, minlength=len(out))

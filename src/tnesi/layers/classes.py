@@ -28,7 +28,7 @@ class Classes:
     sizes : (K,) array or None
         p(k), by which the classes are weighed; None is the published model, whose classes are of one size.
     sharpness : float
-        Probabilities are raised to this power, and normalised again.
+        Probabilities are raised to this power, and normalized again.
     """
 
     r: Array
@@ -46,11 +46,11 @@ class Classes:
 
     @classmethod
     def from_shares(cls, shares: Array, mass: Array) -> Classes:
-        """Return the layer whose p(k | c) are the given shares (C x K, normalised here) of fields with the given mass.
+        """Return the layer whose p(k | c) are the given shares (C x K, normalized here) of fields with the given mass.
 
         A field that no class has a share in belongs to none.
         """
-        joint = normalised(shares) * mass[:, None]
+        joint = normalized(shares) * mass[:, None]
         sizes = joint.sum(axis=0)
         weights = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
         return cls.from_weights(weights.T, sizes / sizes.sum())
@@ -133,7 +133,7 @@ class Classes:
         r = self.r[:, : self.n_classes].astype(np.float64)
         if self.sizes is not None:
             r *= self.sizes
-        t = np.asarray(activities @ normalised(r))
+        t = np.asarray(activities @ normalized(r))
         if self.sharpness != 1:
             t /= np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)
             t **= self.sharpness
@@ -148,11 +148,11 @@ class Classes:
         return table.astype(np.float32)
 
     def prior(self, label: Array | None) -> Prior:
-        """Return the prior for points with the given labels (-1: none), or for unlabelled points (None)."""
+        """Return the prior for points with the given labels (-1: none), or for unlabeled points (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
 
 
-def normalised(shares: Array) -> Array:
+def normalized(shares: Array) -> Array:
     """Return rows that sum to 1; those without anything stay as they are."""
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))

@@ -1,4 +1,4 @@
-"""The first layer: C fields W, each a row of D weights (a template, a cluster centre) that sums to A."""
+"""The first layer: C fields W, each a row of D weights (a template, a cluster center) that sums to A."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Shrinkage:
     Attributes
     ----------
     above : (D,) array of float32
-        Mean of the normalised rows, less the 1 that normalisation adds.
+        Mean of the normalized rows, less the 1 that normalization adds.
     rows : float
     """
 
@@ -74,7 +74,7 @@ class Units(NamedTuple):
 
     @classmethod
     def for_rows(cls, total: float, above: float) -> Units:
-        """Return the units for rows of weight `total` in all, whose normalised values are below 1 + `above`."""
+        """Return the units for rows of weight `total` in all, whose normalized values are below 1 + `above`."""
         return cls(*(2.0 ** (np.ceil(np.log2(most)) - 50) for most in (total * above, total)))
 
 
@@ -234,9 +234,9 @@ class Fields:
         self.w_sum[:] = np.where(seen > 0, np.float32(norm), before.w_sum)
         faint = np.flatnonzero((seen > 0) & (seen < _FAINT * mass.sum()))
         if faint.size:
-            self._renormalise(faint, before, norm)
+            self._renormalize(faint, before, norm)
 
-    def _renormalise(self, faint: Array, before: Fields, norm: float) -> None:
+    def _renormalize(self, faint: Array, before: Fields, norm: float) -> None:
         """Let some fields sum to A exactly; a field of which rounding has left nothing keeps its weights."""
         above = self.w[faint].astype(np.float64) - 1
         total = above.sum(axis=1)
@@ -302,8 +302,8 @@ def start_around(mean: Array, chosen: Rows) -> Fields:
 def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:
     """Start as published: mean + 2 std * Uniform[0, 1) for each feature.
 
-    It is not normalised, on purpose: the rows sum to more than A, a field that wins shrinks towards A, so fields
-    that have not won yet are favoured. Without it most fields never win.
+    It is not normalized, on purpose: the rows sum to more than A, a field that wins shrinks towards A, so fields
+    that have not won yet are favored. Without it most fields never win.
     """
     mean, std = rows.moments(weight)
     w = rng.random((n_fields, rows.n_features))

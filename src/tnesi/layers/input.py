@@ -1,4 +1,4 @@
-"""The input layer: rows of non-negative numbers, normalised to a constant sum (eq. 5).
+"""The input layer: rows of non-negative numbers, normalized to a constant sum (eq. 5).
 
 y = (A - D) x / sum(x) + 1, so that every row of y sums to A and no y is below 1. The data stay as they are (uint8
 images are not copied to floats, sparse rows stay sparse); a factor per row, ``scale`` = (A - D) / sum(x), does the rest
@@ -31,7 +31,7 @@ _SAFE = 1e30
 
 @dataclass(frozen=True)
 class Rows:
-    """Normalised rows: ``y = scale[:, None] * x + 1``.
+    """Normalized rows: ``y = scale[:, None] * x + 1``.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
 
 
 def check_sums(sums: Array, zero_rows: ZeroRows, number: Array | None = None) -> None:
-    """Refuse rows that cannot be normalised; `number` is what the user calls them, where it is not their place."""
+    """Refuse rows that cannot be normalized; `number` is what the user calls them, where it is not their place."""
     zero = np.flatnonzero(sums == 0)
     if zero.size and zero_rows == "error":
         first = zero[0] if number is None else number[zero[0]]
@@ -195,7 +195,7 @@ def check_sums(sums: Array, zero_rows: ZeroRows, number: Array | None = None) ->
 
 
 class UsableRows(NamedTuple):
-    """Rows that can be normalised.
+    """Rows that can be normalized.
 
     Attributes
     ----------
@@ -236,13 +236,13 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
     return UsableRows(np.ascontiguousarray(X), sums, zero)
 
 
-def normalise(X: Matrix, norm: float, zero_rows: ZeroRows = "uniform") -> Rows:
-    """Normalise non-negative rows to the sum `norm` (A).
+def normalize(X: Matrix, norm: float, zero_rows: ZeroRows = "uniform") -> Rows:
+    """Normalize non-negative rows to the sum `norm` (A).
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = normalise(np.array([[1.0, 3.0], [0.0, 5.0]]), norm=10)
+    >>> rows = normalize(np.array([[1.0, 3.0], [0.0, 5.0]]), norm=10)
     >>> rows.y()
     array([[3., 7.],
            [1., 9.]], dtype=float32)

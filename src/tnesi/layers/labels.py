@@ -44,12 +44,12 @@ def _missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
+def _is_unlabeled(y: Array, unlabeled: Any) -> Array:
     """Where `y` is the marker, or missing.
 
     Among texts the marker may be a number: NumPy makes "-1" of -1 where an array holds texts too, and so do files.
     """
-    marker = None if _missing(unlabelled) else unlabelled
+    marker = None if _missing(unlabeled) else unlabeled
     if y.dtype.kind in "OU":
         text = None if marker is None else str(marker)
         values = y.tolist()
@@ -60,18 +60,18 @@ def _is_unlabelled(y: Array, unlabelled: Any) -> Array:
     return np.asarray(empty | (y == marker), dtype=bool)
 
 
-def is_unlabelled(y: Any, unlabelled: Any) -> Array:
+def is_unlabeled(y: Any, unlabeled: Any) -> Array:
     """Return which rows have no label: the marker, or a missing value.
 
     Examples
     --------
-    >>> is_unlabelled(["cat", "", "-1", None, "dog"], -1).tolist()
+    >>> is_unlabeled(["cat", "", "-1", None, "dog"], -1).tolist()
     [False, True, True, True, False]
     """
-    return _is_unlabelled(_as_array(y), unlabelled)
+    return _is_unlabeled(_as_array(y), unlabeled)
 
 
-def given_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
+def given_labels(y: Any, unlabeled: Any) -> tuple[Array, Array]:
     """Return the rows that have a label, and their labels in their natural type.
 
     Examples
@@ -79,35 +79,35 @@ def given_labels(y: Any, unlabelled: Any) -> tuple[Array, Array]:
     >>> given_labels([3, None, 5], -1)
     (array([0, 2]), array([3, 5]))
     """
-    codes, classes = encode_labels(y, unlabelled, none_is_fine=True, one_is_fine=True)
+    codes, classes = encode_labels(y, unlabeled, none_is_fine=True, one_is_fine=True)
     rows = np.flatnonzero(codes >= 0)
     return rows, classes[codes[rows]]
 
 
 def encode_labels(
-    y: Any, unlabelled: Any, *, none_is_fine: bool = False, one_is_fine: bool = False
+    y: Any, unlabeled: Any, *, none_is_fine: bool = False, one_is_fine: bool = False
 ) -> tuple[Array, Array]:
-    """Return labels as class numbers (int32, -1 for unlabelled) and the sorted classes.
+    """Return labels as class numbers (int32, -1 for unlabeled) and the sorted classes.
 
     There have to be labels of two classes at least, or of one or none at all where that is fine.
 
     Examples
     --------
-    >>> codes, classes = encode_labels(["cat", "?", "dog"], unlabelled="?")
+    >>> codes, classes = encode_labels(["cat", "?", "dog"], unlabeled="?")
     >>> codes.tolist(), classes.tolist()
     ([0, -1, 1], ['cat', 'dog'])
     """
     y = _as_array(y)
     _refuse_dates(y)
-    labelled = ~_is_unlabelled(y, unlabelled)
-    if none_is_fine and not labelled.any():
+    labeled = ~_is_unlabeled(y, unlabeled)
+    if none_is_fine and not labeled.any():
         return np.full(y.shape, -1, np.int32), y[:0]
-    if not labelled.any():
+    if not labeled.any():
         raise ValueError(
-            f"y holds no labels at all, only the marker {unlabelled!r}: label at least one row of each class, or use "
+            f"y holds no labels at all, only the marker {unlabeled!r}: label at least one row of each class, or use "
             "PoissonMixture to learn without labels"
         )
-    given = y[labelled]
+    given = y[labeled]
     if given.dtype.kind == "O":
         kinds = {str if isinstance(v, str) else bool if isinstance(v, (bool, np.bool_)) else Number for v in given}
         if len(kinds) > 1 or not all(isinstance(v, (str, Number, np.bool_)) for v in given):
@@ -120,10 +120,10 @@ def encode_labels(
     if classes.size < 2 and not one_is_fine:
         raise ValueError(
             f"all labels are of one class ({classes.tolist()[0]!r}): a classifier needs at least two classes; "
-            f"check that unlabelled={unlabelled!r} is the marker used in y"
+            f"check that unlabeled={unlabeled!r} is the marker used in y"
         )
     out = np.full(y.shape, -1, np.int32)
-    out[labelled] = codes
+    out[labeled] = codes
     return out, classes
 
 
@@ -153,7 +153,7 @@ def merge_classes(known: Array | None, more: Array | None) -> Array:
     return np.unique(np.concatenate(some))
 
 
-def with_marker(classes: Array, unlabelled: Any) -> Array:
+def with_marker(classes: Array, unlabeled: Any) -> Array:
     """Return the classes and, last, the marker of rows without a label: the class of the unknown.
 
     Examples
@@ -165,9 +165,9 @@ def with_marker(classes: Array, unlabelled: Any) -> Array:
     """
     marker: Any
     if classes.dtype.kind == "U":
-        marker = "" if _missing(unlabelled) else str(unlabelled)
+        marker = "" if _missing(unlabeled) else str(unlabeled)
     else:
-        marker = -1 if _missing(unlabelled) or isinstance(unlabelled, str) else unlabelled
+        marker = -1 if _missing(unlabeled) or isinstance(unlabeled, str) else unlabeled
     if marker in classes:
         raise ValueError(
             f"rows of unknown classes would be predicted as {marker!r}, which is one of the classes: call that class "

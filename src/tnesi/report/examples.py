@@ -59,11 +59,11 @@ def _sheet(kind: str, title: str, arrays: dict[str, Array]) -> Sheet:
 
 
 def thumbnail(row: Array, shape: Shape) -> str:
-    """Return a row as a data URI of a grey picture: see :func:`grey_picture`."""
-    return png_uri(grey_picture(row, shape))
+    """Return a row as a data URI of a gray picture: see :func:`gray_picture`."""
+    return png_uri(gray_picture(row, shape))
 
 
-def grey_picture(row: Array, shape: Shape) -> Array:
+def gray_picture(row: Array, shape: Shape) -> Array:
     """Return a row as pixels, dark on white: an image, or a profile where it is none."""
     values = np.maximum(row.astype(float), 0)
     values /= values.max() or 1.0

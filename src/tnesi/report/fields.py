@@ -38,8 +38,8 @@ def plot_fields(
 ) -> Figure:
     """Draw a random subset of the fields (of all mixtures of a committee), ordered by class.
 
-    Beside each field of a classifier is a column with a cell per class, the first class at the top: a coloured cell is
-    a class that the field stands for. With more than 20 classes the cells are grey, and the name of the strongest
+    Beside each field of a classifier is a column with a cell per class, the first class at the top: a colored cell is
+    a class that the field stands for. With more than 20 classes the cells are gray, and the name of the strongest
     class is below the field. The fields of a mixture, or of a classifier without labels, have no classes.
 
     Parameters
@@ -72,11 +72,11 @@ def plot_fields(
     classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLOURS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
     sheet = _Sheet(fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
-    colours = _colours(len(r)) if few else np.zeros((len(r), 3))
+    colors = _colors(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
-        sheet.column(i, 1 - share[:, c, None] * (1 - colours))
+        sheet.column(i, 1 - share[:, c, None] * (1 - colors))
     if few:
-        sheet.legend(colours, classes)
+        sheet.legend(colors, classes)
     return sheet.figure
 
 
@@ -127,7 +127,7 @@ def _image_shape(n_features: int, shape: Shape | None) -> Shape | None:
     return None if 1 in shape else shape
 
 
-def _colours(n_classes: int) -> Array:
+def _colors(n_classes: int) -> Array:
     import matplotlib as mpl
 
     return mpl.colormaps["tab10" if n_classes <= 10 else "tab20"](np.arange(n_classes))[:, :3]
@@ -177,20 +177,20 @@ class _Sheet:
         if image:
             self._picture(x, y, self._width, row.reshape(image), "#cccccc", cmap="gray_r", vmin=0, vmax=top)
             return
-        if row.size > _MOST_BARS:  # more than can be told apart: the largest of a few neighbours stands for them
+        if row.size > _MOST_BARS:  # more than can be told apart: the largest of a few neighbors stands for them
             row = np.maximum.reduceat(row, np.linspace(0, row.size, _MOST_BARS, endpoint=False).astype(int))
         edges = np.linspace(x, x + self._width, row.size + 1)
         heights = y + 1 - np.maximum(row, 0) / top
         self._axes.stairs(heights, edges, baseline=y + 1, fill=True, color="#444444", linewidth=0)
         self._axes.plot([x, x + self._width], [y + 1, y + 1], color="#888888", linewidth=0.5)
 
-    def column(self, i: int, colours: Array) -> None:
+    def column(self, i: int, colors: Array) -> None:
         """Draw the classes of a tile beside it."""
         x, y = self._corner(i)
-        self._picture(x + self._width + 0.04, y, self._column - 0.04, colours[:, None, :], "#888888")
+        self._picture(x + self._width + 0.04, y, self._column - 0.04, colors[:, None, :], "#888888")
 
-    def legend(self, colours: Array, classes: list[str]) -> None:
-        """Say below the tiles which colour is which class."""
+    def legend(self, colors: Array, classes: list[str]) -> None:
+        """Say below the tiles which color is which class."""
         from matplotlib.patches import Patch
 
         width, height = self.figure.get_size_inches()
@@ -199,7 +199,7 @@ class _Sheet:
         below = 0.12 + 0.17 * -(-len(classes) // n_columns)
         self.figure.set_size_inches(width, height + below)
         self._axes.set_position((0, below / (height + below), 1, height / (height + below)))
-        patches = [Patch(color=colour, label=k) for colour, k in zip(colours, classes, strict=True)]
+        patches = [Patch(color=color, label=k) for color, k in zip(colors, classes, strict=True)]
         with drawing():
             self.figure.legend(
                 handles=patches, loc="lower center", ncols=n_columns, fontsize=8, frameon=False, handlelength=1,

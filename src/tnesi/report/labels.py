@@ -17,7 +17,7 @@ METHODS = {
     "hebbian": "self-labeling (hebbian)",
     "cluster": "clusters that were found first and named by the labels (cluster)",
     "soft": "labels that spread over the fields (soft)",
-    "": "labelled rows only, as it was interrupted",
+    "": "labeled rows only, as it was interrupted",
 }
 _MOST_DOUBTS = 5
 

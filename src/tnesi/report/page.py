@@ -7,7 +7,7 @@ from typing import Any
 
 from tnesi._files import replacing
 from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.summary import summarise
+from tnesi.experiments.summary import summarize
 from tnesi.report import words
 from tnesi.report.figures.canvas import variables
 from tnesi.report.parts import Press, Section, Table
@@ -62,7 +62,7 @@ def render(contents: Row) -> str:
 
 
 def _contents(folder: RunFolder) -> Row:
-    configuration, rows = folder.configuration, summarise(folder)
+    configuration, rows = folder.configuration, summarize(folder)
     press = Press(folder.path / "figures")
     kind = configuration["kind"]
     if kind == "table":

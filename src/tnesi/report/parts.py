@@ -77,7 +77,7 @@ class Press:
         self._names: set[str] = set()
 
     def drawing(self, picture: Picture) -> Shown:
-        """Return a figure of lines and text, which takes its colours from the page."""
+        """Return a figure of lines and text, which takes its colors from the page."""
         from markupsafe import Markup
 
         picture = picture._replace(name=self._name(picture.name))

@@ -88,7 +88,7 @@ def _confusions(task: str, settings: list[Row], records: list[Row], press: Press
         pairs.append([_title(row), ", ".join(worst) or "none"])
     text = (
         "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are "
-        "on the diagonal; mistakes have a colour scale of their own, stretched so that rare ones show."
+        "on the diagonal; mistakes have a color scale of their own, stretched so that rare ones show."
     )
     columns = ["network and labels", "true → taken for"]
     worst_table = Table("Most frequent mistakes", columns, pairs, words=True)
@@ -114,7 +114,7 @@ def _comparison(rows: list[Row], press: Press) -> Section:
         "By number of training labels",
         [press.drawing(picture) for picture in bar_pictures(rows)],
         "The paper's Figure 5, test error in percent. At the right: labels that a method used for choosing its "
-        "parameters, on top of those it was trained with. The networks of this family (in colour) use none beyond 10 "
+        "parameters, on top of those it was trained with. The networks of this family (in color) use none beyond 10 "
         "per class, which are among their training labels.",
     )
     figure_6 = Gallery(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tnesi._files import replacing
 from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.summary import behind_best, by_setting, summarise
+from tnesi.experiments.summary import behind_best, by_setting, summarize
 from tnesi.report.words import measured
 
 
@@ -39,7 +39,7 @@ def mean_error(summary: dict[str, Any] | None) -> str:
 
 def text_tables(folder: RunFolder) -> list[TextTable]:
     """Return the results as tables: of errors, one per task."""
-    configuration, found = folder.configuration, summarise(folder)
+    configuration, found = folder.configuration, summarize(folder)
     if configuration["kind"] == "likelihood":
         columns = ["C'", "iterations", "free energy", "log-likelihood", "test error %"]
         rows = [
@@ -66,7 +66,7 @@ def write_tables(folder: RunFolder) -> None:
     lines += [f"{measured(folder.configuration)}.", ""]
     with replacing(folder.path / "summary.md") as temporary:
         temporary.write_text("\n".join(lines), encoding="utf-8", errors="replace")
-    settings = [_flat(row) for row in summarise(folder)]
+    settings = [_flat(row) for row in summarize(folder)]
     columns = list(dict.fromkeys(key for row in settings for key in row))
     content = io.StringIO(newline="")
     writer = csv.DictWriter(content, columns)
@@ -85,7 +85,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _methods(configuration: dict[str, Any], found: list[dict[str, Any]]) -> list[TextTable]:
-    """Return a table of errors with a column per labelling method, and one of what is known of "auto"."""
+    """Return a table of errors with a column per labeling method, and one of what is known of "auto"."""
     titles = {task["name"]: task["title"] for task in configuration["tasks"]}
     methods = [method["name"] for method in configuration["methods"]]
     errors, autos = [], []

@@ -1,4 +1,4 @@
-"""The labelling studio: a page in the browser on which a person names examples, and a server for it.
+"""The labeling studio: a page in the browser on which a person names examples, and a server for it.
 
 A person's answers go to the `store` (one SQLite file). The `learner` learns the mixture, then the classes anew after
 each answer, in the background, and publishes what it has `learned`, which never changes afterwards. `questions` has the

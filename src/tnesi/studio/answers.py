@@ -61,7 +61,7 @@ class ClassOf(NamedTuple):
 
     name: str
     key: str | None
-    colour: int
+    color: int
     labels: int
 
 
@@ -127,15 +127,15 @@ class Answers:
     _order: list[int] = field(default_factory=list)
     _renames: list[Entry] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
-    _colours: dict[str, int] = field(default_factory=dict)
+    _colors: dict[str, int] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
-    _last_colours: dict[str, int] = field(default_factory=dict)
+    _last_colors: dict[str, int] = field(default_factory=dict)
     _last_keys: dict[str, str] = field(default_factory=dict)
 
     def view(self) -> View:
         """Return what holds now."""
-        found = [ClassOf(name, self._keys.get(name), self._colours[name], n) for name, n in self._counts.items() if n]
-        classes = tuple(sorted(found, key=lambda one: one.colour))
+        found = [ClassOf(name, self._keys.get(name), self._colors[name], n) for name, n in self._counts.items() if n]
+        classes = tuple(sorted(found, key=lambda one: one.color))
         last, can_undo = next(reversed(self.entries), 0), self.to_undo("") is not None
         return View(last, dict(self.labels), frozenset(self.skips), classes, can_undo)
 
@@ -186,8 +186,8 @@ class Answers:
         assert entry.old is not None
         assert entry.label is not None
         self._renames.append(entry)
-        if entry.label not in self._colours:  # it is the same class by another name
-            self._colours[entry.label] = self._colours[entry.old]
+        if entry.label not in self._colors:  # it is the same class by another name
+            self._colors[entry.label] = self._colors[entry.old]
             if entry.old in self._keys and _own_key(entry.old) is None:
                 self._keys[entry.label] = self._keys.pop(entry.old)
         for row in [row for row, label in self.labels.items() if label == entry.old]:
@@ -215,25 +215,25 @@ class Answers:
         return name
 
     def _give_keys(self) -> None:
-        """Give new classes a colour and a key; those of classes without labels are free again.
+        """Give new classes a color and a key; those of classes without labels are free again.
 
         A class that comes back (somebody has undone something) gets what it had, unless another one has it now.
         """
         existing = [name for name, n in self._counts.items() if n > 0]
         self._keys = {name: key for name, key in self._keys.items() if self._counts[name] > 0}
-        self._colours = {name: colour for name, colour in self._colours.items() if self._counts[name] > 0}
+        self._colors = {name: color for name, color in self._colors.items() if self._counts[name] > 0}
         for name in existing:
-            if name not in self._colours:
-                taken = set(self._colours.values())
-                colours = (self._last_colours.get(name, 0), *range(len(taken) + 1))
-                self._colours[name] = next(colour for colour in colours if colour not in taken)
+            if name not in self._colors:
+                taken = set(self._colors.values())
+                colors = (self._last_colors.get(name, 0), *range(len(taken) + 1))
+                self._colors[name] = next(color for color in colors if color not in taken)
             if name not in self._keys:
                 used = set(self._keys.values())
                 keys = (_own_key(name), self._last_keys.get(name), *_KEYS)
                 wanted = [key for key in keys if key is not None and key not in used]
                 if wanted:
                     self._keys[name] = wanted[0]
-        self._last_colours |= self._colours
+        self._last_colors |= self._colors
         self._last_keys |= self._keys
 
 

@@ -230,7 +230,7 @@ async def _field(session: Session, given: Json, request: Request) -> Response:
         found["class"] = learned.names[learned.field_class[c]]
         found["certainty"] = round(float(learned.field_certainty[c]), 3)
     found |= session.shown.details(layer.fields(np.array([c])))
-    found["neighbours"] = layer.neighbours(c)
+    found["neighbors"] = layer.neighbors(c)
     found["rows"] = [session.brief(row) | {"activity": round(s, 4)} for row, s in layer.nearest(c)]
     return JSONResponse(found)
 
@@ -255,7 +255,7 @@ async def _row(session: Session, given: Json, request: Request) -> Response:
 
 async def _gallery(session: Session, given: Json, request: Request) -> Response:
     learned, view = session.learned, session.store.view
-    if given["labelled"]:
+    if given["labeled"]:
         rows = np.array(sorted(view.labels), dtype=np.int64)
         if given["class"]:
             rows = np.array([row for row in rows.tolist() if view.labels[row] == given["class"]], dtype=np.int64)
@@ -345,7 +345,7 @@ ENDPOINTS = [
         query={
             "class": Given(Text(0, 4 * LONGEST_NAME), ""),
             "order": Given(Choice(("certain", "uncertain", "index")), "index"),
-            "labelled": Given(Whole(0, 1), 0),
+            "labeled": Given(Whole(0, 1), 0),
             "offset": Given(Whole(0, _MOST_ROWS), 0),
             "limit": Given(Whole(1, MOST_TILES), 60),
         },

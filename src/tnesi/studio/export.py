@@ -149,7 +149,7 @@ def write_model(session: Session, learned: Learned, path: Path) -> None:
         "fingerprint": session.data.fingerprint,
         "rows": rows.n_rows,
         "labels": int((learned.label >= 0).sum()),
-        "note": "labelled in the studio",
+        "note": "labeled in the studio",
         "columns": rows.feature_names,
     }
     save(model, path, provenance=provenance, image_shape=rows.image_shape)

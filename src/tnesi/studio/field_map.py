@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.ndimage import uniform_filter
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.labelling.naming import shares_of
+from tnesi.labeling.naming import shares_of
 from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
 
 Array = npt.NDArray[Any]
@@ -63,7 +63,7 @@ def make_map(layer: FirstLayer, seed: int = 0) -> FieldMap:
 
 
 def _chosen(mass: Array) -> tuple[Array, Array]:
-    """Return at most `MOST_CELLS` fields, evenly by mass: neighbours in the order of the fields are alike."""
+    """Return at most `MOST_CELLS` fields, evenly by mass: neighbors in the order of the fields are alike."""
     used = np.flatnonzero(mass > 0)
     if used.size == 0:
         used = np.arange(mass.size)

@@ -111,10 +111,10 @@ class FirstLayer:
 
     def parts(self) -> Array:
         """Return to which of a few parts of the data, found without labels, each row belongs."""
-        return self.classifier._known_labeller().clusters(min(N_CLUSTERS, self.activities.shape[0])).place
+        return self.classifier._known_labeler().clusters(min(N_CLUSTERS, self.activities.shape[0])).place
 
     def fields(self, numbers: Array) -> Array:
-        """Return fields as they look: without what normalisation adds."""
+        """Return fields as they look: without what normalization adds."""
         return fields_of(self.classifier, numbers) - 1
 
     def usual(self) -> Array:
@@ -122,7 +122,7 @@ class FirstLayer:
         heaviest = np.argsort(-self.mass, kind="stable")[:2000]
         return np.asarray(self.mass[heaviest] @ self.fields(heaviest))
 
-    def neighbours(self, field: int, n: int = 12) -> list[int]:
+    def neighbors(self, field: int, n: int = 12) -> list[int]:
         """Return the fields that share most rows with one."""
         column = self.by_field[:, [field]]
         shared = np.asarray((self.activities.T @ column).todense()).ravel()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tnesi.classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.labelling.suggest import Known
+from tnesi.labeling.suggest import Known
 from tnesi.layers.classes import margins
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer
@@ -34,7 +34,7 @@ class Learned:
     names : list of str
         The classes, sorted. With fewer than two of them nothing but the labels is known.
     label : (N,) array
-        Places in `names`, -1 for unlabelled.
+        Places in `names`, -1 for unlabeled.
     model : SimpletronClassifier or None
         Its classes are numbers.
     posterior : (N, K) array
@@ -80,8 +80,8 @@ class Learned:
         if self.model is None:
             return []
         with single_threaded_blas():
-            labeller, method = self.model._known_labeller(), self.model.label_method_
-            return conflicts(labeller, self.label, self.best, len(self.names), method)
+            labeler, method = self.model._known_labeler(), self.model.label_method_
+            return conflicts(labeler, self.label, self.best, len(self.names), method)
 
     def order(self, number: int | None, how: str) -> Array:
         """Return the rows of a class (None: of all), by certainty or number."""
@@ -108,7 +108,7 @@ class Learned:
         if self.model is None:
             return None
         model, names = copy.copy(self.model), np.array(self.names)
-        model.classes_, model.unlabelled = names, None
+        model.classes_, model.unlabeled = names, None
         model.transduction_, model.label_rivals_ = names[model.transduction_], names[model.label_rivals_]
         return model
 
@@ -148,11 +148,11 @@ def _estimate(layer: FirstLayer, model: SimpletronClassifier, label: Array, best
     """Return the expected error.
 
     Labels that have spread are as sure as labels left out say. Clusters are not: there, what is doubtful is whether
-    a row's neighbours agree with it, and whether it would be in the same cluster had chance decided otherwise.
+    a row's neighbors agree with it, and whether it would be in the same cluster had chance decided otherwise.
     """
     doubt = 1 - t.max(axis=1)
     if model.label_method_ == "cluster":
-        chance = 1 - model._known_labeller().clusters(t.shape[1]).agreement
+        chance = 1 - model._known_labeler().clusters(t.shape[1]).agreement
         doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
     naming = Naming(model.label_confidence_, model.label_rivals_)
     return expected_error(doubt, label, best, layer.parts(), naming, model.label_method_)

@@ -139,16 +139,16 @@ class Learner:
             wanted = learned.answer, view.skips
             if wanted == done:
                 continue
-            labeller = layer.classifier._known_labeller()
+            labeler = layer.classifier._known_labeler()
             ahead = max(AHEAD, 2 * session.questions.n_clients())
-            session.publish_plan(plan(labeller, learned.known(), view.skips, ahead))
+            session.publish_plan(plan(labeler, learned.known(), view.skips, ahead))
             done = wanted
             if not self._wanted.is_set():
                 session.publish_conflicts(learned)
             n_rows, n_classes = learned.label.size, len(learned.names)
             for n in (*range(n_classes + 1, n_classes + 1 + _MORE_CLASSES), *n_parts(n_rows)):
                 if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
-                    labeller.clusters(n)
+                    labeler.clusters(n)
 
 
 def _make_way(nice: int) -> None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import betaincinv
 
-from tnesi.labelling.labeller import FAR_IN_TESTS, Labeller
-from tnesi.labelling.left_out import LeftOut
+from tnesi.labeling.labeler import FAR_IN_TESTS, Labeler
+from tnesi.labeling.left_out import LeftOut
 from tnesi.layers.classes import sums_by_class
 
 Array = npt.NDArray[Any]
@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """How sure the names of the classes are: see :func:`tnesi.labelling.naming.confidence` (rivals are numbers)."""
+    """How sure the names of the classes are: see :func:`tnesi.labeling.naming.confidence` (rivals are numbers)."""
 
     confidence: Array
     rivals: Array
@@ -131,7 +131,7 @@ def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) 
     return out
 
 
-def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
+def conflicts(labeler: Labeler, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
     """Return the labels among rows of another class, the most surrounded ones first.
 
     The surroundings of a row are the other rows that share its fields, as far as these are active. A label that has
@@ -140,13 +140,13 @@ def conflicts(labeller: Labeller, label: Array, best: Array, n_classes: int, met
     """
     points = np.flatnonzero(label >= 0)
     if method == "cluster":
-        return _worst(_surrounded(labeller.activities, points, label, best, n_classes))
-    test, found = LeftOut.of(label, n_classes, labeller.seed), []
+        return _worst(_surrounded(labeler.activities, points, label, best, n_classes))
+    test, found = LeftOut.of(label, n_classes, labeler.seed), []
     for out, rest in test.rounds():
-        given = test.points[rest], test.label[rest], n_classes, FAR_IN_TESTS, labeller.n_threads
-        layer, _ = labeller.spread_layers(*given)[-1]
-        without = layer.posterior(labeller.activities).argmax(axis=1)
-        found += _surrounded(labeller.activities, test.points[out], label, without, n_classes)
+        given = test.points[rest], test.label[rest], n_classes, FAR_IN_TESTS, labeler.n_threads
+        layer, _ = labeler.spread_layers(*given)[-1]
+        without = layer.posterior(labeler.activities).argmax(axis=1)
+        found += _surrounded(labeler.activities, test.points[out], label, without, n_classes)
     most = max(2, _FEW * np.count_nonzero(test.part >= 0))  # a slip, and the one label that it contradicts
     return _worst(found) if len(found) <= most else []
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.data.source import Data
-from tnesi.report.examples import PROFILE_SHAPE, grey_picture
+from tnesi.report.examples import PROFILE_SHAPE, gray_picture
 
 Array = npt.NDArray[Any]
 Kind = Literal["image", "profile", "words"]
@@ -97,7 +97,7 @@ class Shown:
         return self.sheet(self.values(rows), SHEET_COLUMNS)
 
     def sheet(self, values: Array, columns: int) -> bytes:
-        """Return small pictures side by side, as a PNG; each has its own scale of grey."""
+        """Return small pictures side by side, as a PNG; each has its own scale of gray."""
         height, width = self.tile
         columns = max(1, min(columns, len(values)))
         sheet = np.full((-(-len(values) // columns) * height, columns * width), 255, np.uint8)
@@ -109,7 +109,7 @@ class Shown:
     def _tile(self, row: Array) -> Array:
         from PIL import Image
 
-        picture = grey_picture(row, self._shape if self.kind == "image" and self._shape else (1, row.size))
+        picture = gray_picture(row, self._shape if self.kind == "image" and self._shape else (1, row.size))
         if picture.shape != self.tile:
             height, width = self.tile
             picture = np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BOX))
@@ -121,7 +121,7 @@ class Shown:
 
         (values,) = self.values([row])
         shape = self._shape if self.kind == "image" and self._shape else (1, values.size)
-        picture = Image.fromarray(grey_picture(values, shape))
+        picture = Image.fromarray(gray_picture(values, shape))
         longest = max(picture.size)
         if size >= 2 * longest:
             factor = size // longest

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.labelling.labeller import Labeller
-from tnesi.labelling.suggest import Known, Suggestion, audit, explore, settle, suggest
+from tnesi.labeling.labeler import Labeler
+from tnesi.labeling.suggest import Known, Suggestion, audit, explore, settle, suggest
 from tnesi.studio.first_layer import N_CLUSTERS
 
 Array = npt.NDArray[Any]
@@ -49,7 +49,7 @@ def n_parts(n_rows: int) -> tuple[int, int, int, int]:
     return min(N_CLUSTERS, most), min(_SOME, most), min(_MORE, most), min(_MANY, most)
 
 
-def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
+def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
     """Return the next questions, the most useful first.
 
     Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
@@ -59,24 +59,24 @@ def plan(labeller: Labeller, known: Known, skips: Collection[int], n: int = AHEA
     exclude = sorted(skips)
     few, some, *_ = n_parts(n_rows)
     with single_threaded_blas():
-        place = labeller.clusters(few).place
+        place = labeler.clusters(few).place
         reached = set(place[given].tolist())
         first: list[Suggestion] = []
         if len(reached) < few:
-            typical = suggest(labeller, Known.nothing(n_rows), few, n_parts=few, exclude=exclude)
+            typical = suggest(labeler, Known.nothing(n_rows), few, n_parts=few, exclude=exclude)
             first = [one for one in typical if int(place[one.row]) not in reached]
         asked = [one.row for one in first]
         rest: list[Suggestion] = []
         if given.size < N_CLUSTERS and len(first) < n // 2:  # the very first ones must not wait for more parts
-            rest = explore(labeller, known, n, n_parts=some, exclude=exclude, asked=asked)
+            rest = explore(labeler, known, n, n_parts=some, exclude=exclude, asked=asked)
         if given.size >= N_CLUSTERS or not (first or rest):
-            rest = _later(labeller, known, exclude, n)
+            rest = _later(labeler, known, exclude, n)
         if not (first or rest):  # every part has a label, all of one class: more typical rows
-            rest = suggest(labeller, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
+            rest = suggest(labeler, Known.nothing(n_rows), n, n_parts=few, exclude=[*exclude, *given.tolist()])
     return [*first, *(one for one in rest if one.row not in asked)]
 
 
-def _later(labeller: Labeller, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
+def _later(labeler: Labeler, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
     """Return what to ask when the few parts of the data have their labels.
 
     Three of five questions look for more classes and two for what decides between known ones; from 40 labels on only
@@ -86,11 +86,11 @@ def _later(labeller: Labeller, known: Known, exclude: Sequence[int], n: int) -> 
     n_labels = int(np.count_nonzero(known.label >= 0))
     _, some, more, many = n_parts(known.label.size)
     if known.classes.size > 1 and known.doubt.mean() < _CLEAR:
-        return explore(labeller, known, n, n_parts=many, exclude=exclude) or audit(labeller, known, n, exclude=exclude)
+        return explore(labeler, known, n, n_parts=many, exclude=exclude) or audit(labeler, known, n, exclude=exclude)
     small = many if n_labels >= _SMALLER_FROM else more
-    decisive = settle(labeller, known, n, n_parts=small, exclude=exclude)
+    decisive = settle(labeler, known, n, n_parts=small, exclude=exclude)
     explored = n_labels >= _EXPLORED and decisive
-    finding = [] if explored else explore(labeller, known, n, n_parts=some, exclude=exclude)
+    finding = [] if explored else explore(labeler, known, n, n_parts=some, exclude=exclude)
     return list(_mixed(finding, decisive, n_labels))
 
 
@@ -146,7 +146,7 @@ class Questions:
             return sum(self._clock() - held.since < _HELD for held in self._open.values())
 
     def open_for(self, client: str, done: Container[int]) -> Suggestion | None:
-        """Return a client's question; `done` are the rows that have been labelled or skipped.
+        """Return a client's question; `done` are the rows that have been labeled or skipped.
 
         Nothing is held for somebody without a name, who only looks.
         """

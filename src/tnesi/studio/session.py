@@ -14,7 +14,7 @@ from typing import Any
 
 from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
-from tnesi.labelling.suggest import Suggestion
+from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
 from tnesi.studio.field_map import FieldMap

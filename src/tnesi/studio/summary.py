@@ -109,7 +109,7 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
 
 
 def _steps(history: list[dict[str, object]]) -> Section:
-    last = list({one["labels"]: one for one in history}.values())  # undone and relabelled: the newest counts
+    last = list({one["labels"]: one for one in history}.values())  # undone and relabeled: the newest counts
     rows = [
         [str(one["labels"]), _percent(one["decided"]), _percent(one["error_estimate"])]
         for one in last[:: max(1, len(last) // 20)]

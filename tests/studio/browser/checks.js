@@ -26,8 +26,8 @@
 
   // Text that is hard to read on what is behind it, after WCAG 2 AA (disabled controls apart).
   faint() {
-    const rgb = (colour) => {
-      const [r, g, b, alpha = 1] = colour.match(/^rgba?\((.+)\)$/)[1].split(/[ ,/]+/).map(Number);
+    const rgb = (color) => {
+      const [r, g, b, alpha = 1] = color.match(/^rgba?\((.+)\)$/)[1].split(/[ ,/]+/).map(Number);
       return [r, g, b, alpha];
     };
     const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);

@@ -150,7 +150,7 @@ def test_help_map_and_panels_by_keys(person: Any, truth: list[str]) -> None:
     known = person.page.locator("#question .choice").first.get_attribute("data-key")
     press(person, str(known))
     person.page.wait_for_selector("#row-panel", state="hidden")
-    assert person.page.locator(f"#field-panel li[data-row='{row}'] .tile.labelled").count() == 1
+    assert person.page.locator(f"#field-panel li[data-row='{row}'] .tile.labeled").count() == 1
     press(person, "Escape")
     assert person.page.locator("#field-panel").is_hidden()
     assert "map-scroll" in focused(person)

@@ -16,7 +16,7 @@ def label_many(studio: Any, labels: dict[int, str]) -> None:
 
 @pytest.fixture
 def person(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> Any:
-    """Return a person who finds thirty rows labelled."""
+    """Return a person who finds thirty rows labeled."""
     label_many(digits_studio, {row: truth[row] for row in range(30)})
     met = visit(digits_studio.address)
     met.wait_for_question()
@@ -54,7 +54,7 @@ def test_gallery_by_class_and_certainty(person: Any) -> None:
     assert page.is_disabled("button:has-text('Previous')")
     page.select_option("#gallery-class", label="With a label")
     page.wait_for_selector(".gallery-said:has-text('of 30')")
-    assert page.locator("#panel-gallery .tile.labelled").count() == 30
+    assert page.locator("#panel-gallery .tile.labeled").count() == 30
 
 
 def test_undo_is_seen_in_the_gallery(person: Any) -> None:
@@ -69,12 +69,12 @@ def test_undo_is_seen_in_the_gallery(person: Any) -> None:
         page.click(f"#panel-gallery li[data-row='{row}'] .tile")
         page.wait_for_selector("#row-panel[open]")
         page.keyboard.press(other)
-        page.wait_for_selector(f"#panel-gallery li[data-row='{row}'] .tile.labelled .tile-name:text-is('{other}')")
+        page.wait_for_selector(f"#panel-gallery li[data-row='{row}'] .tile.labeled .tile-name:text-is('{other}')")
         person.wait_for_answers(30 + n)
         page.keyboard.press("u")
         page.wait_for_selector(f"{named.format(row)}:text-is('{name}')")
-    assert page.locator("#panel-gallery li[data-row='40'] .tile.labelled").count() == 0
-    assert page.locator("#panel-gallery li[data-row='5'] .tile.labelled").count() == 1
+    assert page.locator("#panel-gallery li[data-row='40'] .tile.labeled").count() == 0
+    assert page.locator("#panel-gallery li[data-row='5'] .tile.labeled").count() == 1
 
 
 def test_search_by_index_and_relabel(person: Any) -> None:
@@ -109,7 +109,7 @@ def test_a_wrong_label_is_found_and_mended(person: Any, digits_studio: Any, trut
     person.shoot("conflict", [400, 1280], at=".conflicts")
     conflict.get_by_role("button").click()
     page.wait_for_selector("#row-panel[open]")
-    assert page.inner_text("#row-panel .row-label") == "Labelled 6"
+    assert page.inner_text("#row-panel .row-label") == "Labeled 6"
     assert "of the rows around it" in page.inner_text("#row-panel .row-conflict").lower()
     assert "look like 0" in page.inner_text("#row-panel .row-conflict")
     page.click("#row-panel button:has-text('Rows around it')")

@@ -1,6 +1,6 @@
-"""What all figures share: colours for light and dark pages, axes, and SVG that takes its colours from the page.
+"""What all figures share: colors for light and dark pages, axes, and SVG that takes its colors from the page.
 
-A figure is drawn in the colours of the light theme. In the SVG each of them becomes a variable of the page's style
+A figure is drawn in the colors of the light theme. In the SVG each of them becomes a variable of the page's style
 sheet, so that one drawing serves both themes.
 """
 
@@ -45,7 +45,7 @@ COLOURS = {
     "step5": ("#3a4a97", "#7f8ae0"),
     "step6": ("#4c1d70", "#b07be0"),
 }
-"""Light and dark colour of each role; the steps are an ordered scale."""
+"""Light and dark color of each role; the steps are an ordered scale."""
 
 SERIES = [COLOURS[role][0] for role in ("first", "second", "third", "fourth")]
 INK, MUTED, LINE, PAGE = (COLOURS[role][0] for role in ("ink", "muted", "line", "page"))
@@ -62,7 +62,7 @@ class Picture(NamedTuple):
 
 
 def variables(dark: bool) -> str:
-    """Return the colours as variables of a style sheet."""
+    """Return the colors as variables of a style sheet."""
     return "".join(f"--{role}:{pair[dark]};" for role, pair in COLOURS.items())
 
 
@@ -147,7 +147,7 @@ def label(text: object, most: int = 28) -> str:
 
 
 def spread(at: npt.ArrayLike, gap: float) -> Array:
-    """Move positions between 0 and 1 apart until neighbours are at least `gap` from one another, as far as they fit.
+    """Move positions between 0 and 1 apart until neighbors are at least `gap` from one another, as far as they fit.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def to_png(figure: Figure, dpi: int) -> bytes:
 
 
 def to_svg(picture: Picture) -> str:
-    """Return a figure as an element of an HTML page, with the page's colours and identifiers of its own."""
+    """Return a figure as an element of an HTML page, with the page's colors and identifiers of its own."""
     with drawing(), io.BytesIO() as out:
         picture.figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         root = ET.fromstring(out.getvalue())

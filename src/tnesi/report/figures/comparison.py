@@ -39,12 +39,12 @@ class System:
 
     name: str
     tuning: int
-    colour: str
+    color: str
     error: dict[int, float] = field(default_factory=dict)
 
 
 def systems(rows: list[dict[str, Any]]) -> list[System]:
-    """Return ours (of `rows`, see `summarise`), the paper's networks, and the other methods it compares them with.
+    """Return ours (of `rows`, see `summarize`), the paper's networks, and the other methods it compares them with.
 
     The networks take no labels for tuning beyond the 10 per class that they also learn from.
     """
@@ -74,11 +74,11 @@ def _bars(n_labels: int, every: list[System]) -> Picture:
     errors = [s.error[n_labels] for s in shown]
     with drawing():
         figure, axes = new_axes(4.8, 0.4 + 0.22 * len(shown), grid="none")
-        bars = axes.barh(range(len(shown)), errors, color=[s.colour for s in shown], height=0.72)
+        bars = axes.barh(range(len(shown)), errors, color=[s.color for s in shown], height=0.72)
         axes.set_yticks(range(len(shown)), [label(s.name) for s in shown])
         for bar, tick, system in zip(bars, axes.get_yticklabels(), shown, strict=True):
             bar.set_alpha(0.45 if system.tuning else 1)
-            tick.set(color=INK if system.tuning else system.colour, fontweight="normal" if system.tuning else "bold")
+            tick.set(color=INK if system.tuning else system.color, fontweight="normal" if system.tuning else "bold")
         for i, (system, error) in enumerate(zip(shown, errors, strict=True)):
             axes.text(error + 0.02 * max(errors), i, f"{error:.2f}", va="center", color=INK)
             tuned = f"+ {system.tuning:,} labels" if system.tuning else ""
@@ -103,10 +103,10 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
         figure, axes = new_axes(4.8, 4.2)
         for system in every:
             x, y = _points(system, total)
-            published = system.colour == _PAPER
+            published = system.color == _PAPER
             axes.plot(
-                x, y, "D--" if published else "o-", color=system.colour, linewidth=0.8 if system.tuning else 1.6,
-                markersize=3 if system.tuning else 5, markerfacecolor=PAGE if published else system.colour,
+                x, y, "D--" if published else "o-", color=system.color, linewidth=0.8 if system.tuning else 1.6,
+                markersize=3 if system.tuning else 5, markerfacecolor=PAGE if published else system.color,
                 zorder=2 if system.tuning else 3,
             )  # fmt: skip
         log_x(axes, (100, 1000, 10000) if total else TRAINING_LABELS)
@@ -154,7 +154,7 @@ def _name_column(axes: Axes, group: list[System], total: bool, *, right: bool) -
     for system, start, level in zip(group, starts, levels, strict=True):
         axes.annotate(
             label(system.name), start, (at, level), textcoords=axes.get_xaxis_transform(), va="center",
-            ha="left" if right else "right", color=system.colour, fontsize=8.5, bbox=_CLEAR,
+            ha="left" if right else "right", color=system.color, fontsize=8.5, bbox=_CLEAR,
             fontweight="normal" if system.tuning else "bold",
             arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 2},
         )  # fmt: skip

@@ -39,7 +39,7 @@ def worst_pairs(share: Array, classes: list[str], n: int = 6) -> list[tuple[str,
 
 
 def plot_confusion(name: str, share: Array, classes: list[str], caption: str) -> Picture:
-    """Draw a matrix of percentages; mistakes are coloured on their own scale, from the rarest to the most frequent."""
+    """Draw a matrix of percentages; mistakes are colored on their own scale, from the rarest to the most frequent."""
     from matplotlib.colors import PowerNorm
 
     k, many = len(share), len(share) > MANY
@@ -70,9 +70,9 @@ def plot_confusion(name: str, share: Array, classes: list[str], caption: str) ->
 
 
 def _fading(role: str) -> ListedColormap:
-    """Return a scale from nothing to a colour, which shows on a light page and on a dark one."""
+    """Return a scale from nothing to a color, which shows on a light page and on a dark one."""
     from matplotlib.colors import ListedColormap, to_rgb
 
-    light, dark = (np.array(to_rgb(colour)) for colour in COLOURS[role])
+    light, dark = (np.array(to_rgb(color)) for color in COLOURS[role])
     alpha = np.linspace(0, 0.9, 256)[:, None]
     return ListedColormap(np.hstack([np.tile((light + dark) / 2, (256, 1)), alpha]))

@@ -36,7 +36,7 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
     Parameters
     ----------
     rows : list of dict
-        One task's settings, of `tnesi.experiments.summary.summarise`.
+        One task's settings, of `tnesi.experiments.summary.summarize`.
     records : list of dict
         Its runs.
     """
@@ -108,25 +108,25 @@ def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
     return Picture("error-by-method", figure, alt, caption, wide=True)
 
 
-def _series(axes: Axes, method: str, colour: str, rows: list[Row], runs: list[tuple[int, float]]) -> list[float]:
+def _series(axes: Axes, method: str, color: str, rows: list[Row], runs: list[tuple[int, float]]) -> list[float]:
     """Draw one network; return the errors that the axis must hold."""
     jitter = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(runs)))
     x, y = np.array(runs, float).reshape(-1, 2).T
-    axes.plot(x * jitter, y, "o", color=colour, alpha=0.3, markersize=3, markeredgewidth=0)
+    axes.plot(x * jitter, y, "o", color=color, alpha=0.3, markersize=3, markeredgewidth=0)
     axes.errorbar(
         [row["n_labels"] for row in rows], [row["ours"]["mean"] for row in rows], yerr=_bars(rows, "ours"), fmt="-o",
-        color=colour, linewidth=1.4, markersize=5, capsize=2, label=f"{label(method)}, ours",
+        color=color, linewidth=1.4, markersize=5, capsize=2, label=f"{label(method)}, ours",
     )  # fmt: skip
     return [*y.tolist(), *(row["ours"]["mean"] for row in rows)]
 
 
-def _published(axes: Axes, method: str, colour: str, rows: list[Row]) -> list[float]:
+def _published(axes: Axes, method: str, color: str, rows: list[Row]) -> list[float]:
     """Draw one network of the paper, once, however many of ours are compared with it."""
     found = {row["n_labels"]: row for row in rows if row["paper"] and row["paper_method"] == method}
     mine = [found[n] for n in sorted(found)]
     axes.errorbar(
         [_BESIDE * row["n_labels"] for row in mine], [row["paper"]["mean"] for row in mine],
-        yerr=_bars(mine, "paper"), fmt="--D", color=colour, linewidth=0.8, markersize=5.5,
+        yerr=_bars(mine, "paper"), fmt="--D", color=color, linewidth=0.8, markersize=5.5,
         markerfacecolor=PAGE, capsize=2, label=f"{label(method)}, paper",
     )  # fmt: skip
     return [row["paper"]["mean"] for row in mine]

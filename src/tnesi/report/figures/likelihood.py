@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 Record = dict[str, Any]
 Curve = tuple[Array, Array]
 
-_STEPS = [colours[0] for role, colours in COLOURS.items() if role.startswith("step")]
+_STEPS = [colors[0] for role, colors in COLOURS.items() if role.startswith("step")]
 
 
 def likelihood_pictures(records: list[Record], truncations: Sequence[object]) -> list[Picture]:
@@ -71,11 +71,11 @@ def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Cu
     means = {c: mean_curve(ones) for c, ones in curves.items()}
     with drawing():
         figure, axes = new_axes()
-        colour = dict(zip(curves, _scale(len(curves)), strict=True))
+        color = dict(zip(curves, _scale(len(curves)), strict=True))
         for c, ones in curves.items():
             for one in ones if len(ones) > 1 and not end else []:
-                axes.plot(*one, color=colour[c], linewidth=0.6, alpha=0.45)
-            axes.plot(*means[c], color=colour[c], linewidth=1.6, marker="." if len(means[c][0]) < 12 else "")
+                axes.plot(*one, color=color[c], linewidth=0.6, alpha=0.45)
+            axes.plot(*means[c], color=color[c], linewidth=1.6, marker="." if len(means[c][0]) < 12 else "")
         if x == "seconds":
             _log_seconds(axes, np.concatenate([m[0] for m in means.values()]))
         else:
@@ -84,7 +84,7 @@ def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Cu
             log_y(axes, np.concatenate([one[1] for ones in curves.values() for one in ones]).tolist())
         _frame(axes, list(means.values()), end)
         axes.set(xlabel="seconds" if x == "seconds" else "iteration", ylabel=_UNIT[y])
-        _name_lines(axes, means, colour)
+        _name_lines(axes, means, color)
     said = ", ".join(f"C' = {c}: {m[1][-1]:.3f}" for c, m in means.items())
     return Picture(name, figure, f"{caption}, by number of fields C' that explain a point. At the end {said}.", caption)
 
@@ -115,7 +115,7 @@ def _frame(axes: Axes, means: list[Curve], end: bool) -> None:
     axes.set_xlim(first if end else 0, last)
 
 
-def _name_lines(axes: Axes, means: dict[object, Curve], colour: dict[object, str]) -> None:
+def _name_lines(axes: Axes, means: dict[object, Curve], color: dict[object, str]) -> None:
     """Write C' at the right, level with the ends of the lines as far as there is room."""
     low, high = axes.get_ylim()
     ends = [(float(x[-1]), float(np.clip(y[-1], low, high))) for x, y in means.values()]
@@ -123,7 +123,7 @@ def _name_lines(axes: Axes, means: dict[object, Curve], colour: dict[object, str
     axes.annotate("C'", (1.05, 1.06), xycoords="axes fraction", color=INK, annotation_clip=False)
     for c, end, at in zip(means, ends, spread(levels, 0.062), strict=True):
         axes.annotate(
-            label(c), end, (1.05, at), textcoords="axes fraction", va="center", color=colour[c], fontweight="bold",
+            label(c), end, (1.05, at), textcoords="axes fraction", va="center", color=color[c], fontweight="bold",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour[c], "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": color[c], "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip

@@ -1,5 +1,5 @@
 // The answer to "what is this?": a button per class, and a box to type a name. Used by the question and by the panel of a row.
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { now } from "./state.js";
 
@@ -62,7 +62,7 @@ export class Chooser {
     const longest = Math.max(0, ...classes.map((one) => one.name.length));
     this.list.dataset.names = longest > 12 ? "long" : longest > 6 ? "medium" : "short";
     keep(this.list, classes, (one) => one.name, (one) => this.#button(one.name), (button, one) => {
-      paint(button, one.colour);
+      paint(button, one.color);
       const guessed = shares.get(one.name);
       const share = guessed >= LEAST_SHARE ? guessed : undefined;
       const [key, name, figure, bar] = ["kbd", ".choice-name", ".choice-share", ".guess > span"].map((part) => button.querySelector(part));

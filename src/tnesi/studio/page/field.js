@@ -1,6 +1,6 @@
 // The panel of a field: what it looks like, what it stands for, and the examples nearest to it.
 import { get } from "./api.js";
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import { Panel } from "./panel.js";
@@ -21,14 +21,14 @@ export function startField(picture) {
   parts.frame = el("div", { class: "frame small" });
   parts.facts = el("dl", { class: "facts" });
   parts.list = el("ul", { class: "tiles" });
-  parts.neighbours = el("p", { class: "neighbours" });
+  parts.neighbors = el("p", { class: "neighbors" });
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
     el("p", { class: "hint" }, `Press one to label it anew. ${TILES_SAY}`),
     parts.list,
     el("h3", {}, "Fields like this"),
-    parts.neighbours,
+    parts.neighbors,
   );
   panel.closed = () => {
     shown = null;
@@ -48,7 +48,7 @@ function fact(name, ...value) {
 function className(name) {
   if (!name) return el("span", {}, "none yet");
   const node = el("span", { class: "class-name" }, el("span", { class: "swatch" }), name);
-  paint(node, classOf(name)?.colour);
+  paint(node, classOf(name)?.color);
   return node;
 }
 
@@ -68,9 +68,9 @@ export async function openField(field) {
     fact("Certainty", typeof found.certainty === "number" && found.class ? percent(found.certainty) : "–"),
     fact("Stands for", aboutRows(found.mass)),
   );
-  const others = (found.neighbours ?? []).filter((other) => kind() === "words" || pictureOf(other)).slice(0, 8);
-  parts.neighbours.replaceChildren(...others.map((other) => fieldButton(other)));
-  parts.neighbours.previousElementSibling.hidden = others.length === 0;
+  const others = (found.neighbors ?? []).filter((other) => kind() === "words" || pictureOf(other)).slice(0, 8);
+  parts.neighbors.replaceChildren(...others.map((other) => fieldButton(other)));
+  parts.neighbors.previousElementSibling.hidden = others.length === 0;
   showTiles(parts.list, found.rows, openRow);
   panel.show();
 }

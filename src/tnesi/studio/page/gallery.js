@@ -9,7 +9,7 @@ const PAGE = 60;
 const ORDERS = { certain: "Most certain first", uncertain: "Least certain first", index: "By index" };
 
 const parts = {};
-const asked = { class: "", order: "certain", labelled: "", offset: 0 };
+const asked = { class: "", order: "certain", labeled: "", offset: 0 };
 let rows = [];
 let total = 0;
 let drawnAt = null; // the answers that the rows on the page reflect
@@ -40,7 +40,7 @@ export function startGallery() {
   );
   parts.class.addEventListener("change", () => {
     const [kind, name] = [parts.class.value.slice(0, 1), parts.class.value.slice(1)];
-    Object.assign(asked, { class: kind === "c" ? name : "", labelled: kind === "l" ? "1" : "", offset: 0 });
+    Object.assign(asked, { class: kind === "c" ? name : "", labeled: kind === "l" ? "1" : "", offset: 0 });
     load();
   });
   parts.order.addEventListener("change", () => {
@@ -79,7 +79,7 @@ function fromState(state) {
   const chosen = parts.class.value;
   keep(parts.class, options, (one) => one.value, (one) => el("option", { value: one.value }, one.name));
   if (parts.class.value !== chosen && !options.some((one) => one.value === chosen)) {
-    Object.assign(asked, { class: "", labelled: "", offset: 0 });
+    Object.assign(asked, { class: "", labeled: "", offset: 0 });
     parts.class.value = "";
     if (visible) load();
   }
@@ -96,7 +96,7 @@ const renderFresh = () => {
 export function showGallery(name) {
   visible = true;
   if (name !== undefined) {
-    Object.assign(asked, { class: name, labelled: "", offset: 0 });
+    Object.assign(asked, { class: name, labeled: "", offset: 0 });
     parts.class.value = `c${name}`;
   }
   if (now.state && (name !== undefined || drawnAt !== now.state.answers.learned)) load();

@@ -1,6 +1,6 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
 import { download, path } from "./api.js";
-import { isDark } from "./colours.js";
+import { isDark } from "./colors.js";
 import { capital, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { notice, warn } from "./notice.js";

@@ -24,7 +24,7 @@ const WORDS = [
 ];
 
 export function startHelp() {
-  panel = new Panel("help-panel", "centred");
+  panel = new Panel("help-panel", "centered");
   setText(panel.title, "How to label");
   panel.body.tabIndex = 0; // nothing else in it takes the focus, and it may have to be scrolled
   panel.body.append(

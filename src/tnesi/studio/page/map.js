@@ -1,6 +1,6 @@
 // The map of the fields: similar ones are near each other. With the mouse, with touch, or with the arrow keys.
 import { get } from "./api.js";
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
@@ -32,7 +32,7 @@ export function startMap() {
     parts.sheet, parts.empty,
   );
   parts.said = el("p", { id: "map-said", class: "map-said", "aria-live": "polite" });
-  parts.legend = el("ul", { class: "legend", "aria-label": "Colours of the classes" });
+  parts.legend = el("ul", { class: "legend", "aria-label": "Colors of the classes" });
   place.append(parts.scroll, parts.said, parts.legend);
   painter = new MapPainter(parts.canvas);
   rest();
@@ -130,23 +130,23 @@ function fit() {
   if (cell === painter.cell && painter.fitted === painter.map) return;
   painter.fitted = painter.map;
   painter.resize(cell);
-  recolour(false);
+  recolor(false);
   if (parts.cursor.hidden) rest();
   else move(here, false);
 }
 
-function recolour(fade) {
+function recolor(fade) {
   if (!painter.map?.cells.length || !painter.cell) return;
-  painter.colour((k) => classOf(painter.map.classes[k])?.colour ?? k, fade);
+  painter.color((k) => classOf(painter.map.classes[k])?.color ?? k, fade);
 }
 
 function restyle() {
   painter.restyle();
-  recolour(false);
+  recolor(false);
 }
 
 async function fromState(state) {
-  keep(parts.legend, state.classes, (one) => one.name, (one) => el("li", {}, el("span", { class: "swatch" }), el("span", {}, one.name)), (line, one) => paint(line, one.colour));
+  keep(parts.legend, state.classes, (one) => one.name, (one) => el("li", {}, el("span", { class: "swatch" }), el("span", {}, one.name)), (line, one) => paint(line, one.color));
   if (loading) return;
   if (state.map_version === version && state.answers.learned === learned) return;
   if (!state.map_version && version === null) return; // there is none yet
@@ -176,7 +176,7 @@ async function load(state) {
     if (classes.length === painter.map.cells.length) {
       painter.map.classes = names;
       painter.map.cells.forEach((cell, i) => Object.assign(cell, { class: classes[i], certainty: certainty[i] }));
-      recolour(true);
+      recolor(true);
     }
   }
   learned = state.answers.learned;

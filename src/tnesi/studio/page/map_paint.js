@@ -1,9 +1,9 @@
-// Drawing the map: each field's picture as ink on the colour of its class, stronger where it is more certain.
+// Drawing the map: each field's picture as ink on the color of its class, stronger where it is more certain.
 import { picture } from "./api.js";
 import { kind } from "./pictures.js";
-import { classColour, css, isDark, mix, themeColours } from "./colours.js";
+import { classColor, css, isDark, mix, themeColors } from "./colors.js";
 
-const FADE = 320; // milliseconds from old colours to new ones
+const FADE = 320; // milliseconds from old colors to new ones
 const SMALLEST_WORD = 8; // pixels: words that would be smaller are cut
 const WEAK = 0.2; // strength of a class that is hardly certain
 
@@ -37,21 +37,21 @@ export class MapPainter {
     const context = ink.getContext("2d", { willReadFrequently: true });
     context.drawImage(this.sheet, 0, 0);
     const pixels = context.getImageData(0, 0, width, height);
-    const [r, g, b] = themeColours().ink;
+    const [r, g, b] = themeColors().ink;
     const inkIsLarge = (document.documentElement.dataset.negative === "1") === isDark();
     for (let i = 0; i < pixels.data.length; i += 4) {
-      const grey = pixels.data[i];
+      const gray = pixels.data[i];
       pixels.data[i] = r;
       pixels.data[i + 1] = g;
       pixels.data[i + 2] = b;
-      pixels.data[i + 3] = inkIsLarge ? 255 - grey : grey;
+      pixels.data[i + 3] = inkIsLarge ? 255 - gray : gray;
     }
     context.putImageData(pixels, 0, 0);
     this.ink = ink;
     return ink;
   }
 
-  /** The theme or the side of the cells changed: draw all anew. `colours` are the numbers of the map's classes. */
+  /** The theme or the side of the cells changed: draw all anew. `colors` are the numbers of the map's classes. */
   restyle() {
     this.ink = null;
   }
@@ -67,11 +67,11 @@ export class MapPainter {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** Colour the cells; `colourOf(k)` gives the number of the colour of the map's class k. */
-  colour(colourOf, fade = true) {
-    const { surface, strong } = themeColours();
+  /** Color the cells; `colorOf(k)` gives the number of the color of the map's class k. */
+  color(colorOf, fade = true) {
+    const { surface, strong } = themeColors();
     const target = this.map.cells.map((cell) => {
-      const own = cell.class >= 0 ? classColour(colourOf(cell.class)) : null;
+      const own = cell.class >= 0 ? classColor(colorOf(cell.class)) : null;
       return own ? mix(surface, own, WEAK + (strong - WEAK) * Math.max(0, Math.min(1, cell.certainty))) : surface;
     });
     cancelAnimationFrame(this.frame);
@@ -83,21 +83,21 @@ export class MapPainter {
     const [before, start] = [this.from, performance.now()];
     const step = (time) => {
       const share = Math.max(0, Math.min(1, (time - start) / FADE));
-      this.from = share === 1 ? target : target.map((colour, i) => mix(before[i], colour, share));
+      this.from = share === 1 ? target : target.map((color, i) => mix(before[i], color, share));
       this.#draw(this.from);
       if (share < 1) this.frame = requestAnimationFrame(step);
     };
     this.frame = requestAnimationFrame(step);
   }
 
-  #draw(colours) {
+  #draw(colors) {
     const { context, cell, map } = this;
     const gap = cell >= 24 ? 1.5 : 1;
     const ink = this.#inked();
     context.clearRect(0, 0, map.columns * cell, map.rows * cell);
     map.cells.forEach((one, i) => {
       const [x, y, side] = [one.x * cell + gap / 2, one.y * cell + gap / 2, cell - gap];
-      context.fillStyle = css(colours[i]);
+      context.fillStyle = css(colors[i]);
       context.beginPath();
       context.roundRect(x, y, side, side, Math.min(4, side / 6));
       context.fill();
@@ -112,7 +112,7 @@ export class MapPainter {
     const scale = side / Math.max(height, width);
     const [w, h] = kind() === "profile" ? [0.76 * side, 0.76 * side] : [width * scale, height * scale];
     context.imageSmoothingEnabled = scale < 1;
-    const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbours' pixels
+    const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbors' pixels
     context.drawImage(
       this.ink, (i % columns) * width + edge, Math.floor(i / columns) * height + edge, width - 2 * edge, height - 2 * edge,
       x + (side - w) / 2, y + (side - h) / 2, w, h,
@@ -121,7 +121,7 @@ export class MapPainter {
 
   #word(text, x, y, side) {
     const { context } = this;
-    context.fillStyle = css(themeColours().ink);
+    context.fillStyle = css(themeColors().ink);
     context.font = "12px system-ui, sans-serif";
     const size = (12 * (side - 4)) / context.measureText(text).width;
     const fits = size >= SMALLEST_WORD ? text : `${text.slice(0, Math.max(2, Math.floor((text.length * size) / SMALLEST_WORD) - 1))}…`;

@@ -1,5 +1,5 @@
 // "What is this?": the example that the program asks about, and the answer to it.
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { Chooser } from "./chooser.js";
 import { announce, capital, el, keep, kept, percent, plural, setText, together } from "./dom.js";
 import { line, notice, warn } from "./notice.js";
@@ -138,7 +138,7 @@ function renderTrail() {
     const name = entry.kind === "skip" ? "skipped" : entry.label;
     const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "taken back" }[entry.state];
     button.className = `chip ${entry.state}`;
-    paint(button, classOf(entry.label)?.colour);
+    paint(button, classOf(entry.label)?.color);
     setText(button.querySelector(".chip-name"), name);
     setText(button.querySelector(".chip-state"), { sending: "…", saved: "✓", waiting: "↻", refused: "!", undone: "↶" }[entry.state]);
     button.title = `Row ${entry.row}: ${name}, ${said}`;

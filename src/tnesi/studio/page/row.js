@@ -1,7 +1,7 @@
 // The panel of one row: what it looks like, what it is taken for, and another label for it.
 import { get } from "./api.js";
 import { Chooser } from "./chooser.js";
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { announce, capital, el, keep, percent, plural, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import * as outbox from "./outbox.js";
@@ -14,7 +14,7 @@ const parts = {};
 let panel = null;
 let shown = null;
 
-/** Call `listener(row, label)` when a row has been relabelled (null: its label was removed). */
+/** Call `listener(row, label)` when a row has been relabeled (null: its label was removed). */
 export const onRelabel = (listener) => listeners.add(listener);
 
 /** Say that a row has another label now, or none. */
@@ -24,7 +24,7 @@ export function tellRelabel(row, label) {
 
 /** `field(number)` shows a field. */
 export function startRow(field) {
-  panel = new Panel("row-panel", "centred");
+  panel = new Panel("row-panel", "centered");
   parts.frame = el("div", { class: "frame" });
   parts.label = el("p", { class: "row-label" });
   parts.guesses = el("ul", { class: "guesses", "aria-label": "Probabilities" });
@@ -75,9 +75,9 @@ export async function openRow(row) {
 
 function render(entry) {
   const { label, predicted, probabilities, margin, history } = shown;
-  setText(parts.label, label ? `Labelled ${label}` : predicted ? `No label; looks like ${predicted}` : "No label yet");
+  setText(parts.label, label ? `Labeled ${label}` : predicted ? `No label; looks like ${predicted}` : "No label yet");
   keep(parts.guesses, (probabilities ?? []).filter(([, share]) => share >= 0.001), ([name]) => name, ([name]) => el("li", {}, el("span", { class: "swatch" }), el("span", { class: "guess-name" }, name), el("span", { class: "guess-share" })), (line, [name, share]) => {
-    paint(line, classOf(name)?.colour);
+    paint(line, classOf(name)?.color);
     setText(line.querySelector(".guess-share"), percent(share));
   });
   const conflict = label && now.state.conflicts.find((one) => one.row === shown.row);
@@ -98,7 +98,7 @@ async function give(kind, what, label) {
   try {
     await entry.saved;
     tellRelabel(row, label);
-    announce(label === null ? `The label of row ${row} is removed.` : `Row ${row} is labelled ${label} now.`);
+    announce(label === null ? `The label of row ${row} is removed.` : `Row ${row} is labeled ${label} now.`);
     if (shown?.row === row) panel.close();
   } catch {
     if (shown?.row === row) openRow(row); // refused: show what holds

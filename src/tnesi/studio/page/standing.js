@@ -1,5 +1,5 @@
 // The classes with their sizes, and the labels that are worth another look.
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { capital, count, el, icon, keep, percent, plural, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import * as outbox from "./outbox.js";
@@ -33,7 +33,7 @@ function render(state) {
   parts.noClasses.hidden = state.classes.length > 0;
   const most = Math.max(...state.classes.map((one) => one.share ?? 0), 1e-9);
   keep(parts.classes, state.classes, (one) => one.name, makeClass, (line, one) => {
-    paint(line, one.colour);
+    paint(line, one.color);
     setText(line.querySelector(".class-name"), one.name);
     line.querySelector(".class-bar > span").style.inlineSize = `${(100 * (one.share ?? 0)) / most}%`;
     setText(line.querySelector(".class-rows"), `${count(one.rows ?? 0)} rows`);
@@ -79,7 +79,7 @@ function renderConflicts(conflicts) {
 }
 
 function startRename() {
-  const panel = new Panel("rename-panel", "centred narrow");
+  const panel = new Panel("rename-panel", "centered narrow");
   setText(panel.title, "Rename the class");
   const input = el("input", { id: "rename-name", type: "text", maxlength: 100, autocomplete: "off" });
   const hint = el("p", { class: "name-hint", role: "status" });

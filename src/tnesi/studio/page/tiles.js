@@ -1,5 +1,5 @@
 // Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
-import { paint } from "./colours.js";
+import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
 import { drawTiles, kind, rowName, smallPicture } from "./pictures.js";
 import { classOf } from "./state.js";
@@ -26,15 +26,15 @@ export function showTiles(list, rows, open) {
 export function nameTile(line, row) {
   const button = line.firstElementChild;
   const name = row.label ?? row.predicted;
-  paint(button, classOf(name)?.colour);
-  button.classList.toggle("labelled", row.label !== null && row.label !== undefined);
+  paint(button, classOf(name)?.color);
+  button.classList.toggle("labeled", row.label !== null && row.label !== undefined);
   button.classList.toggle("unlike", Boolean(row.label && row.predicted && row.label !== row.predicted));
   setText(button.querySelector(".tile-name"), name ?? "?");
   const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
   setText(button.querySelector(".tile-share"), margin);
   const seen = [row.words?.length ? row.words.join(", ") : "", name ?? "?", margin].filter(Boolean).join(" ");
   const told = [seen, rowName(row)];
-  if (row.label) told.push(`labelled ${row.label}`);
+  if (row.label) told.push(`labeled ${row.label}`);
   if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
   else if (!row.label) told.push("no class yet");
   if (margin) told.push(`margin ${margin}`);

@@ -93,11 +93,11 @@ class FieldGraph:
         Parameters
         ----------
         activities : csr_array
-            Of the labelled points only, scaled by the square roots of their weights if they have any.
+            Of the labeled points only, scaled by the square roots of their weights if they have any.
         label : array of int
             Their classes.
         clamp : float
-            How firmly a labelled point keeps its label, against what its fields say: 1 is for good.
+            How firmly a labeled point keeps its label, against what its fields say: 1 is for good.
         steps : sequence of int
             After how many steps to look.
         """
@@ -138,8 +138,8 @@ def _series(steps: tuple[int, ...]) -> Array:
 def _none_below_zero(links: sparse.csr_array, root: Array) -> sparse.csr_array:
     """Return links of which none is below 0, with the same product with `root`.
 
-    Labelled points take off what they add to links between all their fields, and weak links are not there any more. As
-    a field keeps what its weak links carried, so labelled points take it off there: else the shares of fields with next
+    Labeled points take off what they add to links between all their fields, and weak links are not there any more. As
+    a field keeps what its weak links carried, so labeled points take it off there: else the shares of fields with next
     to no mass, whose links are all weak, would leave [0, 1].
     """
     below = links.minimum(0)

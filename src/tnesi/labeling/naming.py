@@ -28,7 +28,7 @@ def surroundings(activities: sparse.csr_array, shares: Array) -> Array:
     """Return which clusters lie around points with the given activities: their fields' mean shares (L x M).
 
     Fields count alike, however active they are: the label of an outlier, which has a field of its own, is read from
-    the wider neighbourhood.
+    the wider neighborhood.
     """
     near = sparse.csr_array((np.ones(activities.nnz), activities.indices, activities.indptr), shape=activities.shape)
     out: Array = (near @ shares) / np.maximum(near.sum(axis=1), 1)[:, None]

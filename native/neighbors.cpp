@@ -1,4 +1,4 @@
-// Neighbourhood search: points of one group look at the same few fields together, as a small dense product
+// Neighborhood search: points of one group look at the same few fields together, as a small dense product
 // whose rows stay in cache.
 #include <vector>
 

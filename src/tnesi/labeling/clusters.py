@@ -121,7 +121,7 @@ def sharpen(
     threshold: float,
     n_threads: int = 1,
 ) -> None:
-    """Passes of self-labelling over all points; a layer that knows the sizes of its classes keeps track of them."""
+    """Passes of self-labeling over all points; a layer that knows the sizes of its classes keeps track of them."""
     n = label.size
     total = float(n if weight is None else weight.sum(dtype=np.float64))
     for rate in rates:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnesi.labelling.calibration import sharpness_for
+from tnesi.labeling.calibration import sharpness_for
 
 
 def certainty(t: Any, power: float) -> float:

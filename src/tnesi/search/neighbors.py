@@ -1,4 +1,4 @@
-"""Neighbourhood search: a point looks only at the fields near its best one. Its cost does not grow with C.
+"""Neighborhood search: a point looks only at the fields near its best one. Its cost does not grow with C.
 
 Every field has a list of the fields that share most points with it (they were together in some K^(n)). The points
 whose best field is c look at the list of c and at their own K^(n), so K^(n) never gets worse and the free energy
@@ -7,7 +7,7 @@ that costs N C'^2 counts and no arithmetic on the data at all. Points of one fie
 small dense product whose rows stay in cache.
 
 Where nothing is known of a point yet, a coarse mixture of about 2 sqrt(C) cells over the fields finds the
-neighbourhood: a point looks at the fields of its two best cells. One that is explained badly by what it found there
+neighborhood: a point looks at the fields of its two best cells. One that is explained badly by what it found there
 (worse than nearly all training points) looks at more of them: it is such points whose best field lies elsewhere.
 """
 
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 N_NEIGHBOURS = 64
 """Length of a field's list."""
 ALL_BELOW = 512
-"""With so few fields the neighbourhood is all of them."""
+"""With so few fields the neighborhood is all of them."""
 _LISTS_LAST = 3
 """Iterations after which the lists are made anew."""
 _CELLS_PER_ROOT = 2
@@ -78,12 +78,12 @@ class Cells:
 
     Attributes
     ----------
-    centres : Fields
+    centers : Fields
     lists : (n_cells, longest) array of int32
         The fields of each cell, -1 for an empty place. A field is in several cells.
     """
 
-    centres: Fields
+    centers: Fields
     lists: Array
 
     @classmethod
@@ -92,23 +92,23 @@ class Cells:
         as_data = fields.as_rows()
         n_cells = min(len(fields), int(_CELLS_PER_ROOT * len(fields) ** 0.5))
         width = min(_CELLS_PER_FIELD, n_cells)
-        centres = fields.take(np.linspace(0, len(fields) - 1, n_cells).astype(int))
+        centers = fields.take(np.linspace(0, len(fields) - 1, n_cells).astype(int))
         for _ in range(_CELL_ITERATIONS):
-            activities = look_at_all(centres, as_data, None, width, n_threads)
-            centres, _ = centres.m_step(as_data, None, activities, n_threads)
-        member = look_at_all(centres, as_data, None, width, n_threads).ids
+            activities = look_at_all(centers, as_data, None, width, n_threads)
+            centers, _ = centers.m_step(as_data, None, activities, n_threads)
+        member = look_at_all(centers, as_data, None, width, n_threads).ids
         order = np.argsort(member.ravel(), kind="stable")
         cell = member.ravel()[order]
         place = np.arange(cell.size) - np.searchsorted(cell, cell)
         lists = np.full((n_cells, int(place.max()) + 1), -1, np.int32)
         lists[cell, place] = order // width
-        return cls(centres, lists)
+        return cls(centers, lists)
 
     def order(self, fields: Fields, n_threads: int) -> Array:
         """Return the fields in an order that puts like ones together: by cell, the cells along a chain."""
         own = self.nearest(fields.as_rows(), n_threads)[:, 0]
-        likeness = self.centres.inputs(self.centres.as_rows(), n_threads) + self.centres.log_w_sum
-        rank = np.zeros(len(self.centres), int)
+        likeness = self.centers.inputs(self.centers.as_rows(), n_threads) + self.centers.log_w_sum
+        rank = np.zeros(len(self.centers), int)
         here = 0
         for i in range(len(rank)):
             rank[here] = i
@@ -120,25 +120,25 @@ class Cells:
         """Return the same cells for fields that were put in another order."""
         place = np.empty(order.size + 1, np.int32)
         place[order], place[-1] = np.arange(order.size), -1
-        return Cells(self.centres, place[self.lists])
+        return Cells(self.centers, place[self.lists])
 
     def nearest(self, rows: Rows, n_threads: int) -> Array:
         """Return the few best cells of each point, best first."""
-        return look_at_all(self.centres, rows, None, min(_FAR, len(self.centres)), n_threads).ids
+        return look_at_all(self.centers, rows, None, min(_FAR, len(self.centers)), n_threads).ids
 
 
 @dataclass
-class NeighbourSearch:
+class NeighborSearch:
     """Lists of near fields, and the search over them."""
 
     truncation: int
     n_threads: int
-    n_neighbours: int = N_NEIGHBOURS
+    n_neighbors: int = N_NEIGHBOURS
     lists: Array | None = None
     doubtful_below: float | None = None
     age: int = field(default=0, repr=False)
     _cells: Cells | None = field(default=None, repr=False)
-    name = "neighbours"
+    name = "neighbors"
 
     def arrange(self, fields: Fields) -> Fields:
         """Put like fields next to each other in memory: a list's rows are then in the cache already."""
@@ -167,7 +167,7 @@ class NeighbourSearch:
         else:
             look(fields, rows, prior, out.best, self.lists, out, self.n_threads)
 
-    def that_stays(self, n_fields: int) -> NeighbourSearch:
+    def that_stays(self, n_fields: int) -> NeighborSearch:
         """Return a search that finds the same fields again: where there are lists, one with empty ones."""
         return self if self.lists is None else replace(self, lists=np.full((n_fields, 1), -1, np.int32))
 
@@ -180,7 +180,7 @@ class NeighbourSearch:
 
     def remember(self, ids: Array, n_fields: int) -> None:
         """Make the lists anew from the fields of some points: near are the fields that share points."""
-        lists = np.empty((n_fields, self.n_neighbours), np.int32)
+        lists = np.empty((n_fields, self.n_neighbors), np.int32)
         kernels.build_lists(np.ascontiguousarray(ids), lists, self.n_threads)
         self.lists, self.age = lists, 0
         self._cells = None  # the fields are about to move

@@ -1,4 +1,4 @@
-"""Labelling methods are compared on the same mixtures and the same labels."""
+"""Labeling methods are compared on the same mixtures and the same labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tnesi import SimpletronClassifier
 from tnesi.data import few_labels, load_named
 from tnesi.experiments import Protocol, RunFolder, read_protocol, reproduce
 from tnesi.experiments.protocol import Task
-from tnesi.experiments.summary import behind_best, by_setting, summarise
+from tnesi.experiments.summary import behind_best, by_setting, summarize
 from tnesi.experiments.table import label_seed
 from tnesi.report.words import left_out, progress
 
@@ -63,7 +63,7 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     seed = label_seed(record["seed"], 3)
     classifier = SimpletronClassifier(**SMALL, label_method="soft", random_state=record["seed"]).fit(data.X, data.y)
     classifier.set_params(random_state=seed)
-    classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabelled=None))
+    classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
     assert record["confidence"] == pytest.approx(100 * classifier.predict_proba(data.test.X).max(axis=1).mean())
     assert record["chosen"] == "soft"
@@ -103,7 +103,7 @@ def test_missing_data_are_left_out_until_they_are_there(tmp_path: Path, monkeypa
 
 def test_summary(tmp_path: Path) -> None:
     folder = reproduce(protocol(), tmp_path)
-    rows = summarise(folder)
+    rows = summarize(folder)
     assert [row["method"] for row in rows] == ["hebbian", "cluster", "soft", "auto"]
     errors = {
         m: [r["error"] for r in folder.records if r["method"] == m] for m in ("hebbian", "cluster", "soft", "auto")

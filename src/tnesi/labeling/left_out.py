@@ -28,7 +28,7 @@ class LeftOut:
     all : (N,) array of int32
         Labels of all points, -1 for none.
     points, label : (L,) arrays
-        The labelled points and their classes.
+        The labeled points and their classes.
     part : (L,) array
         In which round a label is left out; -1 is never: it is the only one of its class, or others tell enough.
     """

@@ -19,7 +19,7 @@ def planted() -> Planted:
     """Return activities of points in clusters of the given sizes, and the clusters.
 
     Every cluster has fields of its own, in proportion to its size. A point has a few of them, any ones, or in a `ring`
-    neighbouring ones: a cluster is round, or long and thin. With the probability `leak` one field is of any cluster.
+    neighboring ones: a cluster is round, or long and thin. With the probability `leak` one field is of any cluster.
     """
 
     def make(

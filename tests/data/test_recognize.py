@@ -8,7 +8,7 @@ import pytest
 
 from tnesi.data import DataError
 from tnesi.data.optional import needed
-from tnesi.data.recognise import recognise
+from tnesi.data.recognize import recognize
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ from tnesi.data.recognise import recognise
 )
 def test_content_tells(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.csv").write_bytes(content)
-    assert recognise(tmp_path / "a.csv") == kind
+    assert recognize(tmp_path / "a.csv") == kind
 
 
 def test_other_content_in_gzip(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
     (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a.npy").read_bytes()))
     with pytest.raises(DataError, match="unpack it with gunzip"):
-        recognise(tmp_path / "a.gz")
+        recognize(tmp_path / "a.gz")
     (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x08 not really")
     with pytest.raises(DataError, match="damaged"):
-        recognise(tmp_path / "a.gz")
+        recognize(tmp_path / "a.gz")
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tnesi.labelling import labeller as labeller_module
-from tnesi.labelling.labeller import Labeller, _best_steps, _beyond_chance
+from tnesi.labeling import labeler as labeler_module
+from tnesi.labeling.labeler import Labeler, _best_steps, _beyond_chance
 from tnesi.layers.classes import Classes
 
 Planted = Callable[..., Any]
 
 
-def labeller_of(s: sparse.csr_array, weight: Any = None, seed: int = 0, n_threads: int = 1) -> Labeller:
-    return Labeller(s, [s.shape[1]], weight, seed, n_threads)
+def labeler_of(s: sparse.csr_array, weight: Any = None, seed: int = 0, n_threads: int = 1) -> Labeler:
+    return Labeler(s, [s.shape[1]], weight, seed, n_threads)
 
 
 def error(layer: Classes, s: sparse.csr_array, truth: Any) -> float:
@@ -27,19 +27,19 @@ def error(layer: Classes, s: sparse.csr_array, truth: Any) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_that_are_classes_get_names(planted: Planted, some_labels: Planted, seed: int) -> None:
     s, truth = planted([300] * 5, seed=seed)
-    layer, method = labeller_of(s, seed=seed).learn(some_labels(truth, 1, seed), 5, "auto")
+    layer, method = labeler_of(s, seed=seed).learn(some_labels(truth, 1, seed), 5, "auto")
     assert method == "cluster"
     assert error(layer, s, truth) < 3
 
 
 def test_what_labels_say_near_by_counts_half(planted: Planted, some_labels: Planted) -> None:
     s, truth = planted([100, 200, 300], leak=0.4)
-    label, labeller = some_labels(truth, 10), labeller_of(s)
+    label, labeler = some_labels(truth, 10), labeler_of(s)
     points, each_field = np.flatnonzero(label >= 0), sparse.csr_array(np.eye(s.shape[1], dtype=np.float32))
     found = [
-        [way.posterior(each_field) for way in ways] for ways in labeller.spread_layers(points, label[points], 3, 300, 1)
+        [way.posterior(each_field) for way in ways] for ways in labeler.spread_layers(points, label[points], 3, 300, 1)
     ]
-    (graph,) = labeller.graphs
+    (graph,) = labeler.graphs
     shares = graph.spread(s[points], label[points], 3, clamp=1.0, steps=(10, 30, 300), n_threads=1)
     near_by, far = (q / q.sum(axis=1, keepdims=True) for q in shares[1:])
     np.testing.assert_allclose(found[1][1], near_by, atol=1e-6)
@@ -52,17 +52,17 @@ def test_what_labels_say_near_by_counts_half(planted: Planted, some_labels: Plan
 @pytest.mark.parametrize("n", [1, 3, 10])
 def test_labels_spread_where_classes_are_long_and_thin(planted: Planted, some_labels: Planted, n: int) -> None:
     s, truth = planted([300] * 10, ring=True, leak=0.05)
-    label, labeller = some_labels(truth, n), labeller_of(s)
-    layer, method = labeller.learn(label, 10, "auto")
+    label, labeler = some_labels(truth, n), labeler_of(s)
+    layer, method = labeler.learn(label, 10, "auto")
     assert method == "soft"
     assert error(layer, s, truth) < 3
     if n < 10:  # with ten, warm passes mend what the clusters got wrong
-        assert error(labeller.learn(label, 10, "cluster")[0], s, truth) > 2 * error(layer, s, truth)
+        assert error(labeler.learn(label, 10, "cluster")[0], s, truth) > 2 * error(layer, s, truth)
 
 
 def test_classes_of_several_clusters(planted: Planted, some_labels: Planted) -> None:
     s, truth = planted([200] * 6)
-    layer, method = labeller_of(s).learn(some_labels(truth % 2, 10), 2, "auto")
+    layer, method = labeler_of(s).learn(some_labels(truth % 2, 10), 2, "auto")
     assert method == "soft"
     assert error(layer, s, truth % 2) < 3
 
@@ -74,9 +74,9 @@ def test_the_published_rule_has_the_last_word_where_labels_are_many(
     """Classes of three clusters each, which overlap at their borders."""
     s, truth = planted([200] * 6, leak=0.6)
     label, weight = some_labels(truth % 2, 30), np.full(truth.size, 2, np.float32) if weighted else None
-    refined, method = labeller_of(s, weight).learn(label, 2, "auto")
-    monkeypatch.setattr(Labeller, "_refined", lambda *_, **__: None)
-    spread, _ = labeller_of(s, weight).learn(label, 2, "auto")
+    refined, method = labeler_of(s, weight).learn(label, 2, "auto")
+    monkeypatch.setattr(Labeler, "_refined", lambda *_, **__: None)
+    spread, _ = labeler_of(s, weight).learn(label, 2, "auto")
     assert method == "soft"
     assert error(refined, s, truth % 2) <= error(spread, s, truth % 2)
     assert (refined.r != spread.r).any()
@@ -93,17 +93,17 @@ def test_what_has_spread_stays_where_self_labels_cannot_be_trusted(
     s, truth = planted(sizes, leak=leak)
     label = some_labels(truth, n)
     if leak > 0.2:
-        monkeypatch.setattr(labeller_module, "_TRUST", 1.0)  # any change is too much
-    with_rule, _ = labeller_of(s).learn(label, len(sizes), "soft")
-    monkeypatch.setattr(Labeller, "_refined", lambda *_, **__: None)
-    np.testing.assert_array_equal(with_rule.r, labeller_of(s).learn(label, len(sizes), "soft")[0].r)
+        monkeypatch.setattr(labeler_module, "_TRUST", 1.0)  # any change is too much
+    with_rule, _ = labeler_of(s).learn(label, len(sizes), "soft")
+    monkeypatch.setattr(Labeler, "_refined", lambda *_, **__: None)
+    np.testing.assert_array_equal(with_rule.r, labeler_of(s).learn(label, len(sizes), "soft")[0].r)
 
 
 @pytest.mark.parametrize("sizes", [[800, 400, 200, 100, 40], [400, 400, 400, 20], [800, 800, 40, 40]])
 @pytest.mark.parametrize("seed", range(2))
 def test_unequal_classes(planted: Planted, some_labels: Planted, sizes: list[int], seed: int) -> None:
     s, truth = planted(sizes, seed=seed)
-    layer, _ = labeller_of(s, seed=seed).learn(some_labels(truth, 5, seed), len(sizes), "auto")
+    layer, _ = labeler_of(s, seed=seed).learn(some_labels(truth, 5, seed), len(sizes), "auto")
     assert error(layer, s, truth) < 4
     by_class = [error(layer, s[truth == k], k) for k in range(len(sizes))]
     assert max(by_class) < 25
@@ -116,7 +116,7 @@ def test_unknown_classes_are_found_and_counted(
     s, truth = planted(sizes)
     known = len(sizes) - unknown
     label = np.where(truth < known, some_labels(truth, 3), -1)
-    layer, method = labeller_of(s).learn(label, known, "auto", unknown)
+    layer, method = labeler_of(s).learn(label, known, "auto", unknown)
     assert (method, layer.n_classes) == ("cluster", known + 1)
     assert error(layer, s, np.minimum(truth, known)) < 4
     share = np.mean(layer.posterior(s).argmax(axis=1) == known)
@@ -131,7 +131,7 @@ def test_wrong_labels(planted: Planted, some_labels: Planted, method: str) -> No
     label = some_labels(truth, 10)
     given = np.flatnonzero(label >= 0)
     label[given[::20]] = (label[given[::20]] + 1) % 5  # a twentieth
-    layer, _ = labeller_of(s).learn(label, 5, method)
+    layer, _ = labeler_of(s).learn(label, 5, method)
     assert error(layer, s, truth) < 6
 
 
@@ -141,8 +141,8 @@ def test_weights_are_repetitions(planted: Planted, some_labels: Planted, method:
     s, truth = planted([200] * 4)
     label, count = some_labels(truth, n), np.random.default_rng(0).integers(1, 4, truth.size)
     again = np.repeat(np.arange(truth.size), count)
-    weighted, used = labeller_of(s, count.astype(np.float32)).learn(label, 4, method)
-    repeated, used_too = labeller_of(s[again]).learn(label[again], 4, method)
+    weighted, used = labeler_of(s, count.astype(np.float32)).learn(label, 4, method)
+    repeated, used_too = labeler_of(s[again]).learn(label[again], 4, method)
     assert used == used_too
     assert np.mean(weighted.posterior(s).argmax(axis=1) == repeated.posterior(s).argmax(axis=1)) > 0.98
     np.testing.assert_allclose(weighted.weights.sum(axis=1), 1, rtol=1e-4)
@@ -153,20 +153,20 @@ def test_a_committee_of_two(planted: Planted, some_labels: Planted, method: str)
     one, truth = planted([300] * 5, seed=1)
     two, _ = planted([300] * 5, per_field=6, seed=2)
     both = sparse.csr_array(sparse.hstack([one, two]) / 2).astype(np.float32)
-    labeller = Labeller(both, [one.shape[1], two.shape[1]], None, 0)
-    layer, _ = labeller.learn(some_labels(truth, 1), 5, method)
+    labeler = Labeler(both, [one.shape[1], two.shape[1]], None, 0)
+    layer, _ = labeler.learn(some_labels(truth, 1), 5, method)
     assert len(layer) == both.shape[1]
     np.testing.assert_allclose(layer.weights.sum(axis=1), 1, rtol=1e-4)
     assert error(layer, both, truth) < 2
-    assert [graph.mass.size for graph in labeller.graphs] == labeller.n_fields
-    assert labeller.mass.sum() == pytest.approx(truth.size, rel=1e-4)
+    assert [graph.mass.size for graph in labeler.graphs] == labeler.n_fields
+    assert labeler.mass.sum() == pytest.approx(truth.size, rel=1e-4)
 
 
 @pytest.mark.parametrize("method", ["cluster", "soft"])
 def test_names_of_classes_do_not_matter(planted: Planted, some_labels: Planted, method: str) -> None:
     s, truth = planted([200] * 4, leak=0.2)
     label, names = some_labels(truth, 4), np.array([2, 0, 3, 1, -1])
-    plain, renamed = (labeller_of(s).learn(given, 4, method)[0] for given in (label, names[label].astype(np.int32)))
+    plain, renamed = (labeler_of(s).learn(given, 4, method)[0] for given in (label, names[label].astype(np.int32)))
     same = names[plain.posterior(s).argmax(axis=1)] == renamed.posterior(s).argmax(axis=1)
     assert same.mean() > (0.999 if method == "cluster" else 0.97)  # which labels are left out depends on the names
 
@@ -178,7 +178,7 @@ def test_the_same_bits_with_any_number_of_threads(
 ) -> None:
     s, truth = planted([300] * 5, ring=ring)
     label = some_labels(truth, n)
-    one, *others = (labeller_of(s, n_threads=threads).learn(label, 5, method)[0] for threads in (1, 2, 5))
+    one, *others = (labeler_of(s, n_threads=threads).learn(label, 5, method)[0] for threads in (1, 2, 5))
     for other in others:
         np.testing.assert_array_equal(one.r, other.r)
         assert one.sharpness == other.sharpness
@@ -188,27 +188,27 @@ def test_nothing_spreads_where_clusters_are_clear_and_no_label_can_be_left_out(
     planted: Planted, some_labels: Planted
 ) -> None:
     s, truth = planted([300] * 5)
-    labeller = labeller_of(s)
-    assert labeller.learn(some_labels(truth, 1), 5, "auto")[1] == "cluster"
-    assert "graphs" not in vars(labeller)
+    labeler = labeler_of(s)
+    assert labeler.learn(some_labels(truth, 1), 5, "auto")[1] == "cluster"
+    assert "graphs" not in vars(labeler)
 
 
 def test_other_labels_use_the_same_clusters_and_graphs(planted: Planted, some_labels: Planted) -> None:
     s, truth = planted([200] * 4)
-    labeller = labeller_of(s)
-    labeller.learn(some_labels(truth, 1, 0), 4, "auto")
-    clusters, graphs = labeller.clusters(4), labeller.graphs
-    again = labeller.learn(some_labels(truth, 1, 1), 4, "auto")[0]
-    assert labeller.clusters(4) is clusters
-    assert labeller.graphs is graphs
-    np.testing.assert_array_equal(again.r, labeller_of(s).learn(some_labels(truth, 1, 1), 4, "auto")[0].r)
+    labeler = labeler_of(s)
+    labeler.learn(some_labels(truth, 1, 0), 4, "auto")
+    clusters, graphs = labeler.clusters(4), labeler.graphs
+    again = labeler.learn(some_labels(truth, 1, 1), 4, "auto")[0]
+    assert labeler.clusters(4) is clusters
+    assert labeler.graphs is graphs
+    np.testing.assert_array_equal(again.r, labeler_of(s).learn(some_labels(truth, 1, 1), 4, "auto")[0].r)
 
 
 @pytest.mark.parametrize("n", [2, 10])
 def test_probabilities_are_as_certain_as_they_should_be(planted: Planted, some_labels: Planted, n: int) -> None:
     """Classes that overlap much: a quarter of the points has one field of any class."""
     s, truth = planted([300] * 4, leak=0.6)
-    layer, _ = labeller_of(s).learn(some_labels(truth, n), 4, "soft")
+    layer, _ = labeler_of(s).learn(some_labels(truth, n), 4, "soft")
     t = layer.posterior(s)
     assert abs(t.max(axis=1).mean() - np.mean(t.argmax(axis=1) == truth)) < 0.1
 
@@ -219,7 +219,7 @@ def test_hardly_any_points(method: str, labels: list[int]) -> None:
     label = np.array(labels, dtype=np.int32)
     s = sparse.csr_array(np.eye(label.size, 2, dtype=np.float32) + 0.25 * np.ones((label.size, 2), np.float32))
     s = sparse.csr_array(s / s.sum(axis=1)[:, None]).astype(np.float32)
-    layer, _ = labeller_of(sparse.csr_array(s)).learn(label, 2, method)
+    layer, _ = labeler_of(sparse.csr_array(s)).learn(label, 2, method)
     t = layer.posterior(sparse.csr_array(s))
     assert np.isfinite(t).all()
     np.testing.assert_allclose(t.sum(axis=1), 1)
@@ -228,7 +228,7 @@ def test_hardly_any_points(method: str, labels: list[int]) -> None:
 @pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
 def test_a_single_field(method: str) -> None:
     s = sparse.csr_array(np.ones((8, 1), np.float32))
-    layer, _ = labeller_of(s).learn(np.array([0, 1, 2, 0, 1, -1, -1, -1], np.int32), 3, method)
+    layer, _ = labeler_of(s).learn(np.array([0, 1, 2, 0, 1, -1, -1, -1], np.int32), 3, method)
     t = layer.posterior(s)
     np.testing.assert_allclose(t.sum(axis=1), 1)
 
@@ -240,7 +240,7 @@ def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, m
     lonely = sparse.csr_array((np.ones(1, np.float32), ([0], [s.shape[1]])), shape=(1, s.shape[1] + 1))
     s = sparse.csr_array(sparse.vstack([sparse.hstack([s, np.zeros((800, 1), np.float32)]), lonely])).astype(np.float32)
     label = np.append(some_labels(truth, 3), 4).astype(np.int32)
-    layer, _ = labeller_of(s).learn(label, 5, method)
+    layer, _ = labeler_of(s).learn(label, 5, method)
     t = layer.posterior(s)
     assert np.isfinite(t).all()
     np.testing.assert_allclose(t.sum(axis=1), 1)

@@ -1,4 +1,4 @@
-// Colours of the classes: twenty that people with and without colour blindness tell apart, then shades of them.
+// Colors of the classes: twenty that people with and without color blindness tell apart, then shades of them.
 // The first seven are Okabe and Ito's; the others were chosen for a large smallest distance in CIELAB, over normal
 // sight, protanopia, deuteranopia and tritanopia (Machado's matrices): 16 among the first twelve, 13 among all.
 
@@ -13,11 +13,11 @@ function rgb(hex) {
   return [number >> 16, (number >> 8) & 255, number & 255];
 }
 
-/** Mix two colours given as [r, g, b]; `share` of the second. */
+/** Mix two colors given as [r, g, b]; `share` of the second. */
 export const mix = (a, b, share) => a.map((value, i) => value + (b[i] - value) * share);
 
-/** The colour of a class as [r, g, b], by the number the server gave it. */
-export function classColour(number) {
+/** The color of a class as [r, g, b], by the number the server gave it. */
+export function classColor(number) {
   if (number === null || number === undefined || number < 0) return null;
   const base = rgb(PALETTE[number % PALETTE.length]);
   const shade = SHADES[Math.floor(number / PALETTE.length) % SHADES.length];
@@ -26,10 +26,10 @@ export function classColour(number) {
 
 export const css = ([r, g, b], alpha = 1) => `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)} / ${alpha})`;
 
-/** Give an element its class's colour, for the style sheet to use as --class. */
+/** Give an element its class's color, for the style sheet to use as --class. */
 export function paint(node, number) {
-  const colour = classColour(number);
-  if (colour) node.style.setProperty("--class", css(colour));
+  const color = classColor(number);
+  if (color) node.style.setProperty("--class", css(color));
   else node.style.removeProperty("--class");
 }
 
@@ -39,5 +39,5 @@ export const isDark = () =>
     : matchMedia("(prefers-color-scheme: dark)").matches;
 
 /** Surface and ink of the theme, for what is drawn on a canvas. */
-export const themeColours = () =>
+export const themeColors = () =>
   isDark() ? { surface: [38, 42, 49], ink: [240, 242, 246], strong: 0.72 } : { surface: [236, 237, 240], ink: [20, 22, 28], strong: 0.78 };

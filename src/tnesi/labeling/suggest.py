@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tnesi.labelling.graph import nearness
-from tnesi.labelling.labeller import Labeller
+from tnesi.labeling.graph import nearness
+from tnesi.labeling.labeler import Labeler
 from tnesi.layers.classes import margins
 
 Array = npt.NDArray[Any]
@@ -51,7 +51,7 @@ class Suggestion(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """Rows of which a typical one is to be labelled; `about` is how much each of them is concerned (N)."""
+    """Rows of which a typical one is to be labeled; `about` is how much each of them is concerned (N)."""
 
     worth: float
     about: Array
@@ -66,13 +66,13 @@ class Known:
     Attributes
     ----------
     label : (N,) array of int
-        Places in `classes`, -1 for unlabelled.
+        Places in `classes`, -1 for unlabeled.
     classes : (K,) array
         None of them, where there is no label.
     posterior : (N, K) array
         What is missing from a sum of 1 is the probability of unknown classes.
     confidence, rivals : (K,) arrays
-        See :func:`tnesi.labelling.naming.confidence`; the rivals are classes.
+        See :func:`tnesi.labeling.naming.confidence`; the rivals are classes.
     """
 
     label: Array
@@ -94,7 +94,7 @@ class Known:
 
 
 def suggest(
-    labeller: Labeller, known: Known, n: int, *, n_parts: int | None = None, exclude: Sequence[int] = ()
+    labeler: Labeler, known: Known, n: int, *, n_parts: int | None = None, exclude: Sequence[int] = ()
 ) -> list[Suggestion]:
     """Return up to `n` rows to label next, those first whose labels are worth most.
 
@@ -103,21 +103,21 @@ def suggest(
     """
     if n_parts is None:
         n_parts = max(2, min(int((known.label >= 0).sum()) + n, known.label.size, MOST_PARTS))
-    weight = _weight(labeller)
-    place = labeller.clusters(n_parts).place
+    weight = _weight(labeler)
+    place = labeler.clusters(n_parts).place
     questions = [*_of_parts(place, n_parts, known, weight), *_of_names(known, weight)]
-    return _rows_for(questions, labeller, known, n, exclude)
+    return _rows_for(questions, labeler, known, n, exclude)
 
 
 def explore(
-    labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = (), asked: Sequence[int] = ()
+    labeler: Labeler, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = (), asked: Sequence[int] = ()
 ) -> list[Suggestion]:
     """Return up to `n` typical rows of parts without a label, to find classes that have not been met.
 
     The rows of a part are worth the less, the more labels the class has that they are taken for. Rows in `asked` will
     have a label before.
     """
-    weight, place = _weight(labeller), labeller.clusters(n_parts).place
+    weight, place = _weight(labeler), labeler.clusters(n_parts).place
     n_labels = np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:]
     rarity = 1 / (1 + n_labels[known.posterior.argmax(axis=1)]) if known.classes.size else np.ones(place.size)
     worth = np.bincount(place, weight * rarity, n_parts)
@@ -125,10 +125,10 @@ def explore(
     worth[place[list(asked)]] = 0
     best = np.argsort(-worth, kind="stable")[:n]
     questions = [_unreached(place == part, weight)._replace(worth=float(worth[part])) for part in best]
-    return _rows_for(questions, labeller, known, n, exclude)
+    return _rows_for(questions, labeler, known, n, exclude)
 
 
-def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
+def settle(labeler: Labeler, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
     """Return up to `n` typical rows of the parts in which two classes compete for most rows.
 
     How closely they do (1 less the margin) tells better where rows are wrong than how doubtful the first of them is. A
@@ -138,7 +138,7 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
     """
     if known.classes.size < 2:
         return []  # nothing competes yet
-    weight, place = _weight(labeller), labeller.clusters(n_parts).place
+    weight, place = _weight(labeler), labeler.clusters(n_parts).place
     n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
     worth = np.bincount(place, weight * (1 - margins(known.posterior)), n_parts) / (1 + n_labels)
     questions = []
@@ -146,10 +146,10 @@ def settle(labeller: Labeller, known: Known, n: int, *, n_parts: int, exclude: S
         inside = place == part
         question = _undecided(inside, known, weight)
         questions.append(question._replace(worth=float(worth[part]), about=inside.astype(np.float64)))
-    return _rows_for(questions, labeller, known, n, exclude)
+    return _rows_for(questions, labeler, known, n, exclude)
 
 
-def audit(labeller: Labeller, known: Known, n: int, *, exclude: Sequence[int] = ()) -> list[Suggestion]:
+def audit(labeler: Labeler, known: Known, n: int, *, exclude: Sequence[int] = ()) -> list[Suggestion]:
     """Return up to `n` rows at random, of the classes that have most rows for each label.
 
     Where classes are clear and labels are everywhere, no row is better than another; rows of a class that nobody has
@@ -157,10 +157,10 @@ def audit(labeller: Labeller, known: Known, n: int, *, exclude: Sequence[int] = 
     """
     best, names = known.posterior.argmax(axis=1), known.classes.tolist()
     n_labels = np.bincount(known.label + 1, minlength=len(names) + 1)[1:]
-    size = np.bincount(best, _weight(labeller), len(names))
+    size = np.bincount(best, _weight(labeler), len(names))
     free = known.label < 0
     free[list(exclude)] = False
-    rng = np.random.default_rng((labeller.seed, n_labels.sum()))
+    rng = np.random.default_rng((labeler.seed, n_labels.sum()))
     waiting = [rng.permutation(np.flatnonzero(free & (best == k))).tolist() for k in range(len(names))]
     found: list[Suggestion] = []
     while len(found) < n and any(waiting):
@@ -172,13 +172,13 @@ def audit(labeller: Labeller, known: Known, n: int, *, exclude: Sequence[int] = 
     return found
 
 
-def _weight(labeller: Labeller) -> Array:
-    n_rows = labeller.activities.shape[0]
-    return np.ones(n_rows) if labeller.weight is None else labeller.weight.astype(np.float64)
+def _weight(labeler: Labeler) -> Array:
+    n_rows = labeler.activities.shape[0]
+    return np.ones(n_rows) if labeler.weight is None else labeler.weight.astype(np.float64)
 
 
 def _rows_for(
-    questions: Sequence[_Question], labeller: Labeller, known: Known, n: int, exclude: Sequence[int]
+    questions: Sequence[_Question], labeler: Labeler, known: Known, n: int, exclude: Sequence[int]
 ) -> list[Suggestion]:
     """Return a row for each of the best `n` questions."""
     best = sorted((one for one in questions if one.worth > 0), key=lambda one: -one.worth)[:n]
@@ -186,8 +186,8 @@ def _rows_for(
         return []
     free = known.label < 0
     free[list(exclude)] = False
-    near = nearness(labeller.activities)
-    typical = _typical(near, _weight(labeller), np.stack([one.about for one in best], axis=1))
+    near = nearness(labeler.activities)
+    typical = _typical(near, _weight(labeler), np.stack([one.about for one in best], axis=1))
     return list(_choose(best, typical, near, free, n))
 
 

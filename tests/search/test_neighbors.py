@@ -9,16 +9,16 @@ from tnesi.data import Data
 from tnesi.engine.local import LocalEngine
 from tnesi.layers.activities import Activities
 from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalise, row_hashes
+from tnesi.layers.input import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch, full_step
-from tnesi.search.neighbours import Cells, NeighbourSearch
+from tnesi.search.neighbors import Cells, NeighborSearch
 
 
 def clustered(rng: np.random.Generator, n: int = 4000, d: int = 30) -> Rows:
-    """Points around a few hundred centres: neighbourhoods mean something."""
-    centres = rng.gamma(0.3, 1.0, (300, d)) + 0.01
-    X = rng.poisson(60 * centres[rng.integers(0, 300, n)] / centres.mean(axis=1).mean())
-    return normalise(np.minimum(X + (X.sum(axis=1, keepdims=True) == 0), 255).astype(np.uint8), d + 80)
+    """Points around a few hundred centers: neighborhoods mean something."""
+    centers = rng.gamma(0.3, 1.0, (300, d)) + 0.01
+    X = rng.poisson(60 * centers[rng.integers(0, 300, n)] / centers.mean(axis=1).mean())
+    return normalize(np.minimum(X + (X.sum(axis=1, keepdims=True) == 0), 255).astype(np.uint8), d + 80)
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +44,14 @@ def shared(a: Activities, b: Activities) -> float:
 
 def test_new_points_find_nearly_what_exact_search_finds(rows: Rows, fields: Fields) -> None:
     exact = ExactSearch(10, 2).start(fields, rows)
-    found = begun(NeighbourSearch(10, 2), fields, rows)
+    found = begun(NeighborSearch(10, 2), fields, rows)
     assert shared(found, exact) > 0.9
     assert np.mean(found.best == exact.best) > 0.97
     assert (found.log_sum <= exact.log_sum + 1e-3).all()
 
 
 def test_updates_never_make_a_point_worse(rows: Rows, fields: Fields) -> None:
-    search = NeighbourSearch(8, 2)
+    search = NeighborSearch(8, 2)
     before = begun(search, fields, rows)
     for _ in range(3):
         after = before.copy()
@@ -62,7 +62,7 @@ def test_updates_never_make_a_point_worse(rows: Rows, fields: Fields) -> None:
 
 def test_few_fields_are_searched_exactly(rows: Rows, fields: Fields) -> None:
     few = fields.take(np.arange(100))
-    exact, found = ExactSearch(7, 1).start(few, rows), begun(NeighbourSearch(7, 1), few, rows)
+    exact, found = ExactSearch(7, 1).start(few, rows), begun(NeighborSearch(7, 1), few, rows)
     np.testing.assert_allclose(found.log_sum, exact.log_sum, rtol=1e-5, atol=1e-4)
     assert shared(found, exact) > 0.999
 
@@ -73,10 +73,10 @@ def test_every_field_is_in_some_cell(fields: Fields) -> None:
 
 
 def test_arranging_only_changes_the_order(rows: Rows, fields: Fields) -> None:
-    search = NeighbourSearch(8, 1)
+    search = NeighborSearch(8, 1)
     arranged = search.arrange(fields)
     np.testing.assert_array_equal(np.unique(arranged.w, axis=0), np.unique(fields.w, axis=0))
-    plain = begun(NeighbourSearch(8, 1), fields, rows)
+    plain = begun(NeighborSearch(8, 1), fields, rows)
     np.testing.assert_allclose(begun(search, arranged, rows).log_sum.mean(), plain.log_sum.mean(), rtol=1e-4)
 
 
@@ -86,7 +86,7 @@ def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random
     row = rng.integers(0, 3, len(rows)).astype(np.int32)
     prior = Prior(table, row)
     expected = ExactSearch(60, 1).start(few, rows, prior)
-    for search in (NeighbourSearch(60, 1), FullSearch(1)):
+    for search in (NeighborSearch(60, 1), FullSearch(1)):
         np.testing.assert_allclose(search.find(few, rows, prior).log_sum, expected.log_sum, rtol=1e-4)
     everything = few.inputs(rows, 1) * rows.scale[:, None] + few.log_w_sum + table[row]
     np.testing.assert_array_equal(expected.best, everything.argmax(axis=1))
@@ -111,8 +111,8 @@ def test_full_step_is_the_m_step_of_all_activities(rows: Rows, fields: Fields) -
 
 @pytest.mark.slow
 def test_on_images_the_start_is_nearly_exact(mnist: Data) -> None:
-    rows = normalise(mnist.X[:20_000], 900)
-    search = NeighbourSearch(15, 2)
+    rows = normalize(mnist.X[:20_000], 900)
+    search = NeighborSearch(15, 2)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 2), None)[:3000]))
     exact, found = ExactSearch(15, 2).start(fields, rows), begun(search, fields, rows)
     assert np.mean(found.best == exact.best) > 0.97

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tnesi.labelling.naming import confidence, doubts, evidence, name_clusters, shares_of, surroundings
+from tnesi.labeling.naming import confidence, doubts, evidence, name_clusters, shares_of, surroundings
 
 fits = arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(6, 9)), elements=st.floats(-200, 0))
 
@@ -60,7 +60,7 @@ def test_surroundings_are_shares(planted: Callable[..., Any]) -> None:
     assert (around.argmax(axis=1) == truth[::7]).mean() > 0.9
 
 
-def test_an_outlier_is_read_from_its_wider_neighbourhood() -> None:
+def test_an_outlier_is_read_from_its_wider_neighborhood() -> None:
     """A point that is nearly alone in its best field, the other one being of cluster 1."""
     from scipy import sparse
 

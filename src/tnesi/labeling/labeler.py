@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tnesi.labelling.calibration import sharpness_for
-from tnesi.labelling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_clusters, refine
-from tnesi.labelling.graph import FieldGraph
-from tnesi.labelling.left_out import LeftOut
-from tnesi.labelling.naming import evidence, name_clusters, shares_of, surroundings
-from tnesi.layers.classes import Classes, normalised
+from tnesi.labeling.calibration import sharpness_for
+from tnesi.labeling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_clusters, refine
+from tnesi.labeling.graph import FieldGraph
+from tnesi.labeling.left_out import LeftOut
+from tnesi.labeling.naming import evidence, name_clusters, shares_of, surroundings
+from tnesi.layers.classes import Classes, normalized
 
 Array = npt.NDArray[Any]
 
 _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
 """Steps by which labels may spread; tests have to be quick. What the second number of steps says counts half always."""
 _FIRM_FROM = 10
-"""Labels per class from which a labelled point keeps its label for good."""
+"""Labels per class from which a labeled point keeps its label for good."""
 _TRUST = 0.955
 """The accuracy expected of spreading before a label has tested it; of clusters it is what their runs agree on."""
 _CLEAN = 0.9
@@ -38,7 +38,7 @@ _LEAST = 1e-30
 
 
 @dataclass
-class Labeller:
+class Labeler:
     """Stored activities, what is known of them without labels (found when first needed), and the methods.
 
     Attributes
@@ -145,7 +145,7 @@ class Labeller:
         """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
 
         That takes labels that say where the classes are, and rows of one class that lie together: few of them change
-        then. Where many do, self-labelling has gone its own way (it makes classes equal, and clusters of them), and
+        then. Where many do, self-labeling has gone its own way (it makes classes equal, and clusters of them), and
         what has spread stays as it is.
         """
         if test.label.size < _FIRM_FROM * test.n_classes or test.expected(right, 0.0) < _CLEAN:
@@ -172,8 +172,8 @@ class Labeller:
             graph.spread(own, label, n_classes, clamp=clamp, steps=steps, n_threads=n_threads)
             for graph, own in zip(self.graphs, self._of_mixtures(near), strict=True)
         ]
-        of_steps = [normalised(np.concatenate(of_mixtures)) for of_mixtures in zip(*shares, strict=True)]
-        of_one_size = [normalised(q / np.maximum(self.mass @ q, _LEAST)) for q in of_steps]
+        of_steps = [normalized(np.concatenate(of_mixtures)) for of_mixtures in zip(*shares, strict=True)]
+        of_one_size = [normalized(q / np.maximum(self.mass @ q, _LEAST)) for q in of_steps]
         ways = zip(of_one_size, of_steps, strict=True)
         return [[Classes.from_shares(q + of_steps[1], self.mass) for q in both] for both in ways]
 

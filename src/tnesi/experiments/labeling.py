@@ -30,11 +30,11 @@ def possible_labels(protocol: Protocol, task: Task, y: Array) -> tuple[Labels, .
 def draw_labels(y: Array, per_class: int, noise: float, seed: int) -> Array:
     """Return `y` with so many labels per class left, of which the share `noise` is wrong; the others are None."""
     rng = np.random.default_rng(seed)
-    few = few_labels(y, per_class, rng, unlabelled=None)
+    few = few_labels(y, per_class, rng, unlabeled=None)
     return mislabel(few, noise, rng) if noise else few
 
 
-def run_labelling(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
+def run_labeling(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
     """Make the runs that the folder does not have yet; each is kept as soon as it is done."""
     done = {record_key(record) for record in folder.records}
     sharing: dict[tuple[str, int], list[Key]] = {}  # tasks of the same rows share their mixtures too

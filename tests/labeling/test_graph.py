@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 
-from tnesi.labelling import graph as graph_module
-from tnesi.labelling.graph import FieldGraph
+from tnesi.labeling import graph as graph_module
+from tnesi.labeling.graph import FieldGraph
 
 Array = Any
 
@@ -95,8 +95,8 @@ def test_what_weak_links_carry_stays() -> None:
 def sharp_activities(n: int, n_fields: int, seed: int, sharpness: float) -> sparse.csr_array:
     """Return activities of which one is nearly all of a row: the graph falls into islands."""
     rng = np.random.default_rng(seed)
-    place, centre = rng.random(n)[:, None], np.linspace(0, 1, n_fields)
-    s = np.exp(-sharpness * np.abs(place - centre))
+    place, center = rng.random(n)[:, None], np.linspace(0, 1, n_fields)
+    s = np.exp(-sharpness * np.abs(place - center))
     s[s < np.sort(s, axis=1)[:, [-4]]] = 0
     return sparse.csr_array((s / s.sum(axis=1, keepdims=True)).astype(np.float32))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnesi.labelling.clusters import agreement, find_clusters, refine
+from tnesi.labeling.clusters import agreement, find_clusters, refine
 
 
 @pytest.mark.parametrize("seed", range(3))

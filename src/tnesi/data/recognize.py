@@ -23,7 +23,7 @@ _HEAD = 2**16
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 
 
-def recognise(path: Path) -> Kind:
+def recognize(path: Path) -> Kind:
     """Tell what kind of data a file or folder has."""
     if path.is_dir():
         return "zarr" if any((path / name).is_file() for name in _ZARR_FILES) else "images"

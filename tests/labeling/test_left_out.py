@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnesi.labelling.left_out import LeftOut
+from tnesi.labeling.left_out import LeftOut
 
 label_sets = st.lists(st.integers(-1, 4), min_size=5, max_size=120).map(lambda found: np.array([*range(5), *found]))
 
