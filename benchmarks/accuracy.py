@@ -11,9 +11,10 @@ from report import Row
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from tnesi import SimpletronClassifier, presets
+from tnesi import SimpletronClassifier
 from tnesi.data import few_labels, load_named
-from tnesi.experiments.statistics import calibration_error
+from tnesi.paper import presets
+from tnesi.paper.statistics import calibration_error
 from tnesi.report import plot_reliability
 
 

@@ -42,7 +42,8 @@ CHECKED = (600_000, 28, 20_000, 15)
 CODE = """
 import json, sys, time
 import numpy as np
-from tnesi import PoissonMixture, kernels
+from tnesi import PoissonMixture
+from tnesi import kernels
 from tnesi.data import load_named
 n_rows, side, n_fields, truncation = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)

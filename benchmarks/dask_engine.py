@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from report import Row
 
-from tnesi.engine.cluster import Cluster, own_cluster
-from tnesi.engine.em import Engine
-from tnesi.engine.local import LocalEngine
-from tnesi.engine.part import Part
-from tnesi.engine.store import ArrayStore
-from tnesi.layers.fields import Fields, draw_distinct, start_around
-from tnesi.layers.input import normalize
+from tnesi.execution.dask.cluster import Cluster, own_cluster
+from tnesi.execution.local import LocalEngine
+from tnesi.execution.part import Part
+from tnesi.execution.store import ArrayStore
+from tnesi.model.fields import Fields, draw_distinct, start_around
+from tnesi.model.rows import normalize
 from tnesi.search.neighbors import NeighborSearch
+from tnesi.training.em import Engine
 
 A, C, TRUNCATION, THREADS = 900, 10_000, 15, 2
 COPIES, TURNS, AT_A_TIME = 10, 10, 3

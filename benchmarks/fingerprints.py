@@ -25,9 +25,10 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from tnesi import PoissonMixture, SimpletronClassifier, load, presets, save
-from tnesi._digest import content_digest
+from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import DataNotFoundError, load_named
+from tnesi.paper import presets
+from tnesi.system.digest import content_digest
 
 Array = npt.NDArray[Any]
 Values = dict[str, Any]

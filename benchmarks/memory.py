@@ -12,7 +12,8 @@ CODE = """
 import resource
 import numpy as np
 from tnesi import SimpletronClassifier
-from tnesi.data import few_labels, load_named
+from tnesi.data import few_labels
+from tnesi.data import load_named
 def now():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()

@@ -28,9 +28,9 @@ import speed
 import streaming
 from report import Row, print_table
 
-from tnesi._files import replacing
 from tnesi.data import load_named
-from tnesi.experiments.machine import machine
+from tnesi.paper.machine import machine
+from tnesi.system.files import replacing
 
 MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "iteration": speed.iteration,

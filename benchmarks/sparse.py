@@ -25,8 +25,8 @@ from tnesi import PoissonMixture
 from tnesi.data import load_named
 from tnesi.data.source import DataError
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalize, row_hashes
+from tnesi.model.fields import Fields, draw_distinct, start_from_rows
+from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch
 from tnesi.search.neighbors import look_at_all
 

@@ -12,16 +12,16 @@ from report import Row, best_of
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
-from tnesi.engine.em import run_em
-from tnesi.engine.local import LocalEngine
-from tnesi.engine.monitor import Monitor
-from tnesi.engine.threads import resolve_threads
+from tnesi.execution.local import LocalEngine
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalize, row_hashes
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, draw_distinct, start_from_rows
+from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, blocks_for
 from tnesi.search.neighbors import NeighborSearch, look
+from tnesi.system.threads import resolve_threads
+from tnesi.training.em import run_em
+from tnesi.training.monitor import Monitor
 
 A, C, TRUNCATION = 900, 10_000, 15
 THREADS = resolve_threads(None)

@@ -26,7 +26,6 @@ from error_plot import plot_errors
 from studio_load import measure_load
 
 from tnesi import SimpletronClassifier
-from tnesi._files import replacing
 from tnesi.data import Data, load_named
 from tnesi.labeling.suggest import Known
 from tnesi.model_file import load, save
@@ -36,6 +35,7 @@ from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.first_layer import learn as learn_mixture
 from tnesi.studio.learned import Learned, learn
 from tnesi.studio.questions import plan
+from tnesi.system.files import replacing
 
 Array = npt.NDArray[Any]
 Run = dict[str, list[float]]

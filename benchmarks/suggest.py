@@ -20,9 +20,9 @@ import numpy.typing as npt
 from error_plot import plot_errors
 
 from tnesi import SimpletronClassifier
-from tnesi._files import replacing
 from tnesi.data import Data, load_named
 from tnesi.report.figures.canvas import drawing, to_png
+from tnesi.system.files import replacing
 
 Array = npt.NDArray[Any]
 Results = dict[str, dict[str, dict[str, list[float]]]]

@@ -24,7 +24,7 @@ _OF_TYPER = ("help", "install_completion", "show_completion")
 
 API: dict[str, list[str]] = {
     "Estimators": ["tnesi.PoissonMixture", "tnesi.SimpletronClassifier"],
-    "Networks by name": ["tnesi.presets", "tnesi.presets.*"],
+    "Networks by name": ["tnesi.paper.presets", "tnesi.paper.presets.*"],
     "Data": [
         "tnesi.data",
         "tnesi.data.open_data",
@@ -36,9 +36,9 @@ API: dict[str, list[str]] = {
         "tnesi.data.Source",
         "tnesi.data.DataError",
         "tnesi.data.DataNotFoundError",
-        "tnesi.data.named.describe",
-        "tnesi.data.named.fetch",
-        "tnesi.data.nist.preprocess",
+        "tnesi.data.datasets.named.describe",
+        "tnesi.data.datasets.named.fetch",
+        "tnesi.data.datasets.nist.preprocess",
     ],
     "Model files": [
         "tnesi.model_file",
@@ -49,7 +49,12 @@ API: dict[str, list[str]] = {
         "tnesi.model_file.ModelFileError",
     ],
     "Cross-validation": ["tnesi.model_selection", "tnesi.model_selection.*"],
-    "Choosing parameters": ["tnesi.tuning.tune", "tnesi.tuning.Tuned", "tnesi.tuning.Trial", "tnesi.tuning.split_half"],
+    "Choosing parameters": [
+        "tnesi.paper.tuning.tune",
+        "tnesi.paper.tuning.Tuned",
+        "tnesi.paper.tuning.Trial",
+        "tnesi.paper.tuning.split_half",
+    ],
     "Prediction block by block": [
         "tnesi.prediction.predict_blocks",
         "tnesi.prediction.Predicted",
@@ -57,11 +62,11 @@ API: dict[str, list[str]] = {
         "tnesi.prediction.Evaluation",
     ],
     "The paper": [
-        "tnesi.experiments.read_protocol",
-        "tnesi.experiments.reproduce",
-        "tnesi.experiments.Protocol",
-        "tnesi.experiments.RunFolder",
-        "tnesi.experiments.summary.summarize",
+        "tnesi.paper.read_protocol",
+        "tnesi.paper.reproduce",
+        "tnesi.paper.Protocol",
+        "tnesi.paper.RunFolder",
+        "tnesi.paper.summary.summarize",
     ],
     "Pictures and pages": ["tnesi.report.plot_fields", "tnesi.report.plot_rows", "tnesi.report.page.write_report"],
 }

@@ -37,13 +37,16 @@ def test_import_pulls_in_nothing_heavy() -> None:
 
 @pytest.mark.slow
 def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
-    code = "import tnesi; print(tnesi.data.open_data.__name__, tnesi.presets.t_nesi.__name__, tnesi.report.__name__)"
+    code = (
+        "import tnesi; print(tnesi.data.open_data.__name__, tnesi.paper.presets.t_nesi.__name__, tnesi.report.__name__)"
+    )
     assert run(code).stdout.split() == ["open_data", "t_nesi", "tnesi.report"]
 
 
 FIT = """
 from sklearn.datasets import load_digits
-from tnesi import SimpletronClassifier, kernels
+from tnesi import SimpletronClassifier
+from tnesi import kernels
 X, y = load_digits(return_X_y=True)
 clf = SimpletronClassifier(40, norm=180, max_iter=3, tol=0, random_state=0).fit(X[:300], y[:300])
 print(kernels.NATIVE, round(clf.score(X[300:600], y[300:600]), 2))

@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tnesi.classifier import SimpletronClassifier
-    from tnesi.mixture import PoissonMixture
+    from tnesi.estimators.poisson_mixture import PoissonMixture
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.model_file import load, save
 
 __all__ = ["PoissonMixture", "SimpletronClassifier", "load", "save"]

@@ -15,7 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from tnesi.layers.labels import encode_labels, given_labels
+from tnesi.labeling.labels import encode_labels, given_labels
 
 __all__ = ["SemiSupervisedKFold", "labeled_scorer"]
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.classifier import SimpletronClassifier
 from tnesi.data.source import Data, DataError, Source, as_text
-from tnesi.layers.classes import margins
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.model.classes import margins
 
 Array = npt.NDArray[Any]
 

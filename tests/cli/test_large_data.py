@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi import _blocks, load
-from tnesi.engine import spool, store
+from tnesi import load
+from tnesi.estimators import blocks as _blocks
+from tnesi.execution import spool, store
 
 
 def test_checkpoint_and_resume(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tnesi.experiments import RunFolder
+from tnesi.paper import RunFolder
 
 
 @pytest.mark.slow

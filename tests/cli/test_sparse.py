@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from tnesi import load
-from tnesi.data.sparse import CsrSource
+from tnesi.data.readers.sparse import CsrSource
 
 TOPICS = {
     "sci.space": "moon rocket orbit shuttle launch",

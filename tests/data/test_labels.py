@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnesi.data.labels import few_labels
-from tnesi.layers.labels import encode_labels
+from tnesi.labeling.labels import encode_labels
 
 
 def test_whole_numbers_draw_as_ever(rng: np.random.Generator) -> None:

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from tnesi.data import Data, DataError, open_data
-from tnesi.layers.input import dense
+from tnesi.model.rows import dense
 
 X = np.arange(24, dtype=np.uint8).reshape(6, 4)
 Y = np.array([0, 0, 1, 1, 2, 2])

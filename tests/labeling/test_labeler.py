@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tnesi.labeling import labeler as labeler_module
 from tnesi.labeling.labeler import Labeler, _best_steps, _beyond_chance
-from tnesi.layers.classes import Classes
+from tnesi.model.classes import Classes
 
 Planted = Callable[..., Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi.experiments.machine import machine
-from tnesi.experiments.protocol import read_protocol
-from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.table import wanted_runs
+from tnesi.paper.machine import machine
+from tnesi.paper.protocol import read_protocol
+from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.table import wanted_runs
 
 MakeFolder = Callable[..., RunFolder]
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from tnesi import SimpletronClassifier
-from tnesi.experiments import read_protocol, reproduce
-from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.table import wanted_runs
 from tnesi.model_file import save
+from tnesi.paper import read_protocol, reproduce
+from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.table import wanted_runs
 from tnesi.report.page import write_report
 from tnesi.report.text import text_tables
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tnesi.data import Data
-from tnesi.engine.local import LocalEngine
-from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, draw_distinct, start_from_rows
-from tnesi.layers.input import Rows, normalize, row_hashes
+from tnesi.execution.local import LocalEngine
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior, draw_distinct, start_from_rows
+from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, FullSearch, full_step
 from tnesi.search.neighbors import Cells, NeighborSearch
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from tnesi._progress import Progress
 from tnesi.cli import INTERRUPTED
+from tnesi.system.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console

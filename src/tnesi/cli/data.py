@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tnesi._progress import tell_parts
 from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.system.progress import tell_parts
 
 app = typer.Typer(help="Data sets that have a name: list them, fetch them, look at one.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `tnesi data list`.")]
@@ -17,7 +17,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `tnesi data lis
 @errors_for_people
 def list_(as_json: Json = False) -> None:
     """List the data sets, and which of them are on this machine."""
-    from tnesi.data.named import NAMES, describe
+    from tnesi.data.datasets.named import NAMES, describe
 
     out = Output(as_json)
     all_of_them = [describe(name) for name in NAMES]
@@ -31,7 +31,7 @@ def list_(as_json: Json = False) -> None:
 @errors_for_people
 def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
     """Download a data set into the cache; a download that was cut off goes on where it stopped."""
-    from tnesi.data.named import fetch as fetch_data
+    from tnesi.data.datasets.named import fetch as fetch_data
 
     out = Output(as_json, quiet)
     with out.progress(f"fetching {name}") as progress:
@@ -46,7 +46,7 @@ def info(name: Name, as_json: Json = False) -> None:
     """Tell what a data set is, where it comes from and where its files are looked for."""
     from dataclasses import asdict
 
-    from tnesi.data.named import describe
+    from tnesi.data.datasets.named import describe
 
     out = Output(as_json)
     found = asdict(describe(name))

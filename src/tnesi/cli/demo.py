@@ -31,11 +31,11 @@ def demo(
 
       tnesi demo
     """
-    from tnesi._files import replacing
     from tnesi.data import load_named
-    from tnesi.experiments.comparison import compare
+    from tnesi.paper.comparison import compare
     from tnesi.report.figures.canvas import to_png
     from tnesi.report.figures.errors import error_by_method
+    from tnesi.system.files import replacing
 
     out = Output(as_json, quiet)
     began = time.perf_counter()

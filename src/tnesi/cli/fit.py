@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 
-from tnesi._progress import Progress, iteration_of, tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -38,11 +37,12 @@ from tnesi.cli.options import (
     parameters_of,
     tell_of_scales,
 )
+from tnesi.system.progress import Progress, iteration_of, tell_parts
 
 if TYPE_CHECKING:
-    from tnesi.classifier import SimpletronClassifier
     from tnesi.data import Data
-    from tnesi.mixture import PoissonMixture
+    from tnesi.estimators.poisson_mixture import PoissonMixture
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
 Model = Union["SimpletronClassifier", "PoissonMixture"]
 Solver = Annotated[str, typer.Option(help="em, or hebbian: the published online rule.")]
@@ -164,8 +164,8 @@ def _open(
 
 
 def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) -> Model:
-    from tnesi.classifier import SimpletronClassifier
-    from tnesi.mixture import PoissonMixture
+    from tnesi.estimators.poisson_mixture import PoissonMixture
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
     def listener(entry: dict[str, Any]) -> None:
         progress.tell(
@@ -187,9 +187,9 @@ def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) 
 def _rows(found: Data, progress: Progress) -> Any:
     """Return the rows as they are learned from: in memory, or block by block where there are many."""
     from tnesi.data.block_source import TellingSource
+    from tnesi.data.readers.sparse import CsrSource
     from tnesi.data.source import ArraySource
-    from tnesi.data.sparse import CsrSource
-    from tnesi.engine.spool import IN_MEMORY
+    from tnesi.execution.spool import IN_MEMORY
 
     rows = found.rows
     if isinstance(rows, ArraySource | CsrSource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
@@ -216,15 +216,15 @@ def _count(y: Any) -> int:
     """Count the labels that are there."""
     if y is None:
         return 0
-    from tnesi.layers.labels import encode_labels
+    from tnesi.labeling.labels import encode_labels
 
     return int((encode_labels(y, None)[0] >= 0).sum())
 
 
 def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
-    from tnesi.classifier import SimpletronClassifier
-    from tnesi.committee import mean_lower_bound
+    from tnesi.estimators.committee import mean_lower_bound
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
     mixtures = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
     mixture, lower_bound = mixtures[0], mean_lower_bound(mixtures)

@@ -97,7 +97,7 @@ def show(
 
       tnesi show mnist.tnesi -o fields.png
     """
-    from tnesi.classifier import SimpletronClassifier
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.model_file import load, read_header
     from tnesi.report.fields import plot_fields
     from tnesi.report.labels import METHODS
@@ -134,10 +134,10 @@ def sample(
     """
     import numpy as np
 
-    from tnesi._files import replacing
-    from tnesi.classifier import SimpletronClassifier
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.model_file import load, read_header
     from tnesi.report.fields import plot_rows
+    from tnesi.system.files import replacing
 
     out = Output(as_json)
     with out.progress("drawing"):
@@ -169,7 +169,7 @@ def _parse(shape: str) -> tuple[int, int]:
 
 
 def _save(figure: Figure, output: Path, also: str = "") -> None:
-    from tnesi._files import replacing
+    from tnesi.system.files import replacing
 
     kind = output.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi._files import replacing
-from tnesi._progress import tell_parts
 from tnesi.cli import end_undisturbed, when_ending
 from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
 from tnesi.cli.options import AnyData, tell_of_scales
+from tnesi.system.files import replacing
+from tnesi.system.progress import tell_parts
 
 if TYPE_CHECKING:
     from tnesi.data import Data
@@ -87,9 +87,9 @@ def label(
             import_module(needed)
     except ModuleNotFoundError as error:
         raise ImportError(f"the labeling studio needs {error.name}: pip install 'tnesi[studio]'") from error
-    from tnesi._parameters import check_rows
-    from tnesi.classifier import SimpletronClassifier
-    from tnesi.layers.input import check_sums, row_sums
+    from tnesi.estimators.parameters import check_rows
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.model.rows import check_sums, row_sums
     from tnesi.model_file import load
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings, check_features
@@ -213,8 +213,8 @@ def _held(data: Data) -> Data:
     """Return data in memory, if there is room: the file behind mapped ones may change while the studio is open."""
     import numpy as np
 
-    from tnesi._memory import free_memory
     from tnesi.data.source import ArraySource
+    from tnesi.system.memory import free_memory
 
     rows = data.rows
     if not isinstance(data.X, np.memmap) or 4 * data.X.nbytes > free_memory():
@@ -240,7 +240,7 @@ def _shape_of(model: Path | None) -> tuple[int, int] | None:
 
 
 def _project_of(data: str) -> Path:
-    from tnesi.data.named import NAMES
+    from tnesi.data.datasets.named import NAMES
 
     if data in NAMES:
         return Path(f"{data}.studio.sqlite")

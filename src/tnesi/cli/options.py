@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi._files import check_place
+from tnesi.system.files import check_place
 
 if TYPE_CHECKING:
     from tnesi.data import Data

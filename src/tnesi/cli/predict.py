@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from tnesi._progress import Progress, tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -25,10 +24,11 @@ from tnesi.cli.console import (
     printable,
 )
 from tnesi.cli.options import AnyData, check_output
+from tnesi.system.progress import Progress, tell_parts
 
 if TYPE_CHECKING:
-    from tnesi.classifier import SimpletronClassifier
     from tnesi.data import Data, Source
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.prediction import Evaluation
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
@@ -136,7 +136,7 @@ def _writing(output: Path) -> Iterator[TextIO]:
         with output.open("w", encoding="utf-8", newline="") as file:
             yield file
         return
-    from tnesi._files import replacing
+    from tnesi.system.files import replacing
 
     with replacing(output) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         yield file
@@ -203,7 +203,7 @@ def _table(out: Output, result: Evaluation) -> None:
 
 def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
     """Load a model that has classes."""
-    from tnesi.classifier import SimpletronClassifier
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.model_file import load
 
     found = load(model)

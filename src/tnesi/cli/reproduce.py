@@ -11,7 +11,7 @@ import typer
 from tnesi.cli.console import Json, Output, Quiet, errors_for_people
 
 if TYPE_CHECKING:
-    from tnesi.experiments import RunFolder
+    from tnesi.paper import RunFolder
 
 
 @errors_for_people
@@ -51,8 +51,8 @@ def reproduce(
 
       tnesi reproduce mnist-table --methods t-NeSi
     """
-    from tnesi.experiments import TARGETS, read_protocol
-    from tnesi.experiments import reproduce as run
+    from tnesi.paper import TARGETS, read_protocol
+    from tnesi.paper import reproduce as run
     from tnesi.report.page import write_report
     from tnesi.report.text import text_tables
     from tnesi.report.words import measured
@@ -97,7 +97,7 @@ def report(
 ) -> None:
     """Write the report page of a run folder anew: one self-contained HTML file."""
     from tnesi.data import DataError
-    from tnesi.experiments import RunFolder
+    from tnesi.paper import RunFolder
     from tnesi.report.page import write_report
 
     if not folder.is_dir():
@@ -131,7 +131,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _summary(folder: RunFolder) -> list[dict[str, Any]]:
-    from tnesi.experiments.summary import summarize
+    from tnesi.paper.summary import summarize
 
     return summarize(folder)
 

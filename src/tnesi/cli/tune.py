@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tnesi._progress import tell_parts
 from tnesi.cli.console import (
     Json,
     LabelColumn,
@@ -20,6 +19,7 @@ from tnesi.cli.console import (
     percent,
 )
 from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, ZeroRows, drawn_labels, parameters_of
+from tnesi.system.progress import tell_parts
 
 
 @errors_for_people
@@ -53,7 +53,7 @@ def tune(
       tnesi tune mnist --labels-per-class 10
     """
     from tnesi.data import open_data
-    from tnesi.tuning import tune as tune_parameters
+    from tnesi.paper.tuning import tune as tune_parameters
 
     out = Output(as_json, quiet)
     truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)

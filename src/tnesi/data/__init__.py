@@ -12,7 +12,7 @@ CSV, also ``.csv.gz``; Parquet            columns of numbers; streamed          
 IDX (MNIST's format), also gzip           N x height x width; mapped if plain     ``...-labels-idx1-ubyte`` beside it
 folder of images                          gray values, one size; streamed         names of the folders of the classes
 Zarr array or group, format 2 or 3        as for ``.npz``; streamed               as for ``.npz``
-name (see `tnesi.data.named.NAMES`)       downloaded if need be                   of the data set
+name (see `tnesi.data.datasets.named.NAMES`)       downloaded if need be                   of the data set
 ========================================  ======================================  ====================================
 
 What a file is gets recognized by its content. A file's promises are checked before anything is allocated, nothing in
@@ -45,11 +45,11 @@ array(['rose', None], dtype=object)
 """
 
 from tnesi.data.block_source import BlockSource
-from tnesi.data.idx import read_idx
+from tnesi.data.datasets.named import DataNotFoundError, load_named
 from tnesi.data.label_files import read_labels
 from tnesi.data.labels import few_labels
-from tnesi.data.named import DataNotFoundError, load_named
 from tnesi.data.opening import open_data
+from tnesi.data.readers.idx import read_idx
 from tnesi.data.source import Data, DataError, Source
 
 __all__ = [

@@ -19,14 +19,14 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.data.arrays import map_npy
 from tnesi.data.column_names import LABEL_NAMES, find_label_column
-from tnesi.data.csv_files import find_delimiter, is_number
 from tnesi.data.formulas import unescape_formulas
-from tnesi.data.idx import read_idx
 from tnesi.data.label_values import parse_labels, tidy_labels
-from tnesi.data.npz import array_names, read_array
-from tnesi.data.parquet import open_parquet, read_column
+from tnesi.data.readers.arrays import map_npy
+from tnesi.data.readers.csv_files import find_delimiter, is_number
+from tnesi.data.readers.idx import read_idx
+from tnesi.data.readers.npz import array_names, read_array
+from tnesi.data.readers.parquet import open_parquet, read_column
 from tnesi.data.recognize import open_plain, recognize
 from tnesi.data.source import DataError, damaged
 

@@ -23,7 +23,7 @@ def few_labels(y: Any, per_class: int, rng: np.random.Generator, unlabeled: Any 
     >>> few_labels(["a", "b", None, "b"], 1, np.random.default_rng(0), unlabeled=None)
     array(['a', None, None, 'b'], dtype=object)
     """
-    from tnesi.layers.labels import encode_labels  # pulls in scikit-learn, which takes a second
+    from tnesi.labeling.labels import encode_labels  # pulls in scikit-learn, which takes a second
 
     if per_class < 1:
         raise ValueError(f"per_class is {per_class}: keep at least one label per class")

@@ -11,21 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tnesi.data.arrays import read_npy
-from tnesi.data.csv_files import read_csv
-from tnesi.data.download import Progress
-from tnesi.data.idx import read_idx_data
-from tnesi.data.images import read_images
+from tnesi.data.datasets.download import Progress
+from tnesi.data.datasets.named import NAMES, load_named
 from tnesi.data.label_files import read_labels
 from tnesi.data.label_values import tidy_labels
-from tnesi.data.named import NAMES, load_named
-from tnesi.data.npz import read_npz
-from tnesi.data.parquet import read_parquet
+from tnesi.data.readers.arrays import read_npy
+from tnesi.data.readers.csv_files import read_csv
+from tnesi.data.readers.idx import read_idx_data
+from tnesi.data.readers.images import read_images
+from tnesi.data.readers.npz import read_npz
+from tnesi.data.readers.parquet import read_parquet
+from tnesi.data.readers.sparse import CsrSource, checked_csr
+from tnesi.data.readers.tables import read_frame
+from tnesi.data.readers.zarr_store import read_zarr
 from tnesi.data.recognize import recognize
 from tnesi.data.source import ArraySource, Data, DataError, no_memory
-from tnesi.data.sparse import CsrSource, checked_csr
-from tnesi.data.tables import read_frame
-from tnesi.data.zarr_store import read_zarr
 
 
 def open_data(

@@ -7,8 +7,8 @@ import gzip
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from tnesi.data.arrays import NPY_MAGIC
-from tnesi.data.idx import GZIP_MAGIC, IDX_TYPES
+from tnesi.data.readers.arrays import NPY_MAGIC
+from tnesi.data.readers.idx import GZIP_MAGIC, IDX_TYPES
 from tnesi.data.source import DataError, damaged
 
 Kind = Literal["npy", "npz", "parquet", "idx", "text", "images", "zarr"]

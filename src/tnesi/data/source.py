@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi._memory import free_memory, is_lack_of_memory
-from tnesi.layers.input import Matrix, arrays_of
+from tnesi.model.rows import Matrix, arrays_of
+from tnesi.system.memory import free_memory, is_lack_of_memory
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.layers.classes import Classes, margins
+from tnesi.model.classes import Classes, margins
 
 Array = npt.NDArray[Any]
 

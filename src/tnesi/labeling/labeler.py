@@ -17,7 +17,7 @@ from tnesi.labeling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_cluster
 from tnesi.labeling.graph import FieldGraph
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import evidence, name_clusters, shares_of, surroundings
-from tnesi.layers.classes import Classes, normalized
+from tnesi.model.classes import Classes, normalized
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.layers.classes import sums_by_class
+from tnesi.model.classes import sums_by_class
 
 Array = npt.NDArray[Any]
 

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from tnesi.labeling.graph import nearness
 from tnesi.labeling.labeler import Labeler
-from tnesi.layers.classes import margins
+from tnesi.model.classes import margins
 
 Array = npt.NDArray[Any]
 

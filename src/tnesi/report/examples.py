@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.experiments.run_folder import RunFolder
+from tnesi.paper.run_folder import RunFolder
 from tnesi.report.fields import Shape
 
 Array = npt.NDArray[Any]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.classifier import SimpletronClassifier
-from tnesi.mixture import PoissonMixture
+from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.report.figures.canvas import drawing, label
 from tnesi.report.labels import class_names
 

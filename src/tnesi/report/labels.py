@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.classifier import SimpletronClassifier
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
 Array = npt.NDArray[Any]
 

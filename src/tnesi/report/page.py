@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tnesi._files import replacing
-from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.summary import summarize
+from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.summary import summarize
 from tnesi.report import words
 from tnesi.report.figures.canvas import variables
 from tnesi.report.parts import Press, Section, Table
 from tnesi.report.sections import labels_sections, likelihood_sections, table_sections, weights_sections
 from tnesi.report.text import write_tables
+from tnesi.system.files import replacing
 
 Row = dict[str, Any]
 
@@ -35,7 +35,7 @@ def write_report(folder: RunFolder, output: Path | None = None) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from tnesi.experiments import read_protocol, reproduce
+    >>> from tnesi.paper import read_protocol, reproduce
     >>> folder = reproduce(read_protocol("digits-table", runs=1, quick=True), tempfile.mkdtemp())
     >>> write_report(folder).name
     'report.html'

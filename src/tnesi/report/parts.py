@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tnesi._files import replacing
 from tnesi.report.examples import Sheet, data_uri
 from tnesi.report.figures.canvas import Picture, to_png, to_svg
+from tnesi.system.files import replacing
 
 if TYPE_CHECKING:
     from markupsafe import Markup

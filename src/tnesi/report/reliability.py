@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.experiments.statistics import calibration_error
+from tnesi.paper.statistics import calibration_error
 from tnesi.report.figures.canvas import INK, MUTED, PAGE, SERIES, drawing, new_panels
 
 if TYPE_CHECKING:

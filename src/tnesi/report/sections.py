@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tnesi.classifier import SimpletronClassifier
-from tnesi.experiments.run_folder import RunFolder
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.model_file import ModelFileError, load, read_header
+from tnesi.paper.run_folder import RunFolder
 from tnesi.report import words
 from tnesi.report.examples import sheets
 from tnesi.report.fields import plot_fields, plot_rows

@@ -7,10 +7,10 @@ import io
 from math import isnan
 from typing import Any, NamedTuple
 
-from tnesi._files import replacing
-from tnesi.experiments.run_folder import RunFolder
-from tnesi.experiments.summary import behind_best, by_setting, summarize
+from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.summary import behind_best, by_setting, summarize
 from tnesi.report.words import measured
+from tnesi.system.files import replacing
 
 
 class TextTable(NamedTuple):

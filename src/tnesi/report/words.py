@@ -6,11 +6,11 @@ from dataclasses import fields, replace
 from math import inf, isnan
 from typing import Any
 
-from tnesi.experiments.likelihood import wanted_curves
-from tnesi.experiments.protocol import MOST_RUNS, Method, Protocol, Task
-from tnesi.experiments.summary import behind_best, by_setting
-from tnesi.experiments.table import record_key, wanted_runs
-from tnesi.experiments.weights import wanted_networks
+from tnesi.paper.likelihood import wanted_curves
+from tnesi.paper.protocol import MOST_RUNS, Method, Protocol, Task
+from tnesi.paper.summary import behind_best, by_setting
+from tnesi.paper.table import record_key, wanted_runs
+from tnesi.paper.weights import wanted_networks
 
 Row = dict[str, Any]
 

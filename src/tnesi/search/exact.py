@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from tnesi import kernels
 from tnesi.kernels.blas import product
-from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior, Shrinkage
-from tnesi.layers.input import Rows
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior, Shrinkage
+from tnesi.model.rows import Rows
 
 Array = npt.NDArray[Any]
 

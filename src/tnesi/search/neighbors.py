@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi import kernels
-from tnesi.layers.activities import Activities
-from tnesi.layers.fields import Fields, Prior
-from tnesi.layers.input import Rows
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior
+from tnesi.model.rows import Rows
 from tnesi.search.exact import best_of_all
 
 Array = npt.NDArray[Any]

@@ -17,13 +17,13 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from tnesi._progress import iteration_of
-from tnesi.classifier import SimpletronClassifier
-from tnesi.committee import activate
 from tnesi.data.source import Data
-from tnesi.mixture import PoissonMixture
+from tnesi.estimators.committee import activate
+from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.model_file import load, save
 from tnesi.report.fields import fields_of
+from tnesi.system.progress import iteration_of
 
 Array = npt.NDArray[Any]
 Tell = Callable[[str, float | None], bool]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.classifier import SimpletronClassifier
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.suggest import Known
-from tnesi.layers.classes import margins
+from tnesi.model.classes import margins
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt

@@ -12,7 +12,7 @@ from scipy.special import betaincinv
 
 from tnesi.labeling.labeler import FAR_IN_TESTS, Labeler
 from tnesi.labeling.left_out import LeftOut
-from tnesi.layers.classes import sums_by_class
+from tnesi.model.classes import sums_by_class
 
 Array = npt.NDArray[Any]
 

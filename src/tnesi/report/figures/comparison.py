@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.experiments.protocol import paper_values
+from tnesi.paper.protocol import paper_values
 from tnesi.report.figures.canvas import (
     COLOURS,
     INK,

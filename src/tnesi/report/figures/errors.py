@@ -36,7 +36,7 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
     Parameters
     ----------
     rows : list of dict
-        One task's settings, of `tnesi.experiments.summary.summarize`.
+        One task's settings, of `tnesi.paper.summary.summarize`.
     records : list of dict
         Its runs.
     """

@@ -1,0 +1,173 @@
+"""Folders of images: ``class_name/*.png`` are labeled by the folder, loose files have no label.
+
+All become gray and of one size, the one most of them have; the others are scaled to it. What is transparent becomes
+white, of an animation the first picture is taken, and 16-bit greys become 8-bit ones. Images are decoded a block at a
+time. Hidden files and links to other folders are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.label_values import parse_labels
+from tnesi.data.optional import needed
+from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, no_memory, rows_at_a_time
+from tnesi.system.memory import free_memory, is_lack_of_memory
+
+Array = npt.NDArray[Any]
+
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
+MOST_PIXELS = 64_000_000
+"""Pixels of an image, each of which is a feature of a row."""
+_PER_PIXEL = 16
+"""Bytes that decoding takes at most: an image with transparency, the same above white, and copies of it."""
+_ALWAYS_FITS = 2**26
+"""Bytes up to which nobody asks how much memory is free, which takes longer than to decode a small image."""
+_SMALLER = "scale it down (28 x 28 pixels are enough for a digit), or remove it"
+_NO_IMAGES = ("Thumbs.db", "desktop.ini")
+_PARTS = ({"train", "test"}, {"training", "testing"})
+
+
+class _TooLargeError(DataError):
+    """An image with too many pixels."""
+
+
+class ImageSource(Source):
+    """Rows of gray values (0 to 255) of image files, scaled to the size most of them have.
+
+    Attributes
+    ----------
+    paths : list of Path
+        Of the rows.
+    n_scaled : int
+        How many images have another size.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, paths: list[Path], image_shape: tuple[int, int] | None = None) -> None:
+        sizes = Counter(_open_each(paths, lambda image: (image.height, image.width)))
+        self.paths, self.n_rows = paths, len(paths)
+        self.image_shape: tuple[int, int] = image_shape or sizes.most_common(1)[0][0]
+        self.n_scaled = self.n_rows - sizes[self.image_shape]
+        self.n_features = self.image_shape[0] * self.image_shape[1]
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        size = rows_at_a_time(size, self.n_features, self.dtype)
+        for start in range(0, self.n_rows, size):
+            gray = _open_each(self.paths[start : start + size], self._gray)
+            yield np.stack(gray).reshape(len(gray), self.n_features)
+
+    def _gray(self, image: Any) -> Array:
+        if image.mode == "F":
+            raise DataError("it has fractions for gray values: save it as an 8-bit image")
+        if image.mode.startswith("I"):  # 16 bits
+            image = image.convert("I").point(lambda value: value / 256)
+        elif image.has_transparency_data:
+            white = needed("PIL.Image", "reading images").new("RGBA", image.size, "white")
+            image = needed("PIL.Image", "reading images").alpha_composite(white, image.convert("RGBA"))
+        gray = image.convert("L")
+        height, width = self.image_shape
+        if gray.size != (width, height):
+            gray = gray.resize((width, height), needed("PIL.Image", "reading images").Resampling.BILINEAR)
+        return np.asarray(gray)
+
+
+def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
+    """Open a folder of images, or a single one, as data.
+
+    A folder that has nothing but the folders ``train`` and ``test`` (or ``training`` and ``testing``) becomes data with
+    a test part.
+    """
+    if path.is_file():
+        return Data(ImageSource([path], image_shape), name=path.name)
+    entries = _visible(path)
+    parts = sorted(entry.name for entry in entries)
+    if set(parts) in _PARTS and all(entry.is_dir(follow_symlinks=False) for entry in entries):
+        testing, training = parts
+        data = _read_folder(path / training, image_shape)
+        test = _read_folder(path / testing, data.rows.image_shape)
+        return Data(data.rows, data.labels, test, path.name, data.note)
+    return _read_folder(path, image_shape)
+
+
+def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None) -> Data:
+    paths, names = [], []
+    for entry in _visible(folder):
+        if entry.is_dir(follow_symlinks=False):
+            members = _visible(Path(entry.path))
+            if deeper := next((member for member in members if member.is_dir()), None):
+                raise DataError(
+                    f"{deeper.path} is too deep: images belong into {folder}, or into one folder per class there"
+                )
+            paths += [Path(member.path) for member in members]
+            names += [entry.name] * len(members)
+        else:
+            paths.append(Path(entry.path))
+            names.append("")
+    if not paths:
+        raise DataError(f"{folder} has no images: put them there, or into one folder per class")
+    rows = ImageSource(paths, image_shape)
+    height, width = rows.image_shape
+    note = f"{rows.n_scaled} of {rows.n_rows} images scaled to {height} x {width}" if rows.n_scaled else ""
+    return Data(rows, parse_labels(names, folder) if any(names) else None, name=folder.name, note=note)
+
+
+def _visible(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the files and folders in `folder`, sorted by name, without hidden ones and links to other folders."""
+    with os.scandir(folder) as entries:
+        kept = [
+            entry
+            for entry in entries
+            if not entry.name.startswith(".")
+            and entry.name not in _NO_IMAGES
+            and (Path(entry.path).is_file() or entry.is_dir(follow_symlinks=False))
+        ]
+    return sorted(kept, key=lambda entry: entry.name)
+
+
+def _open_each(paths: list[Path], use: Any) -> list[Any]:
+    """Return ``use(image)`` of each file; whatever goes wrong is an error that names the file."""
+    pillow = needed("PIL.Image", "reading images")
+    outside = sys.exception()
+    used = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's about odd but readable files, and large ones
+        for path in paths:
+            try:
+                with pillow.open(path, formats=_FORMATS) as image:  # which reads no more than its header
+                    _check_size(path, image)
+                    used.append(use(image))
+            except _TooLargeError:
+                raise
+            except pillow.DecompressionBombError as error:
+                raise _TooLargeError(f"{path} has too many pixels ({error}): {_SMALLER}") from error
+            except Exception as error:  # Pillow raises almost anything
+                if is_lack_of_memory(error, outside):
+                    raise no_memory(path) from error
+                raise DataError(
+                    f"{path} cannot be read as an image ({error}): remove it, or save it again as PNG"
+                ) from error
+    return used
+
+
+def _check_size(path: Path, image: Any) -> None:
+    """Refuse an image that is too large, before it is decoded."""
+    pixels = image.width * image.height
+    size = f"{path} has {image.width} x {image.height} pixels"
+    if pixels > MOST_PIXELS:
+        raise _TooLargeError(f"{size}, and at most {MOST_PIXELS / 1e6:.0f} million are read: {_SMALLER}")
+    need = pixels * _PER_PIXEL
+    if need > _ALWAYS_FITS and need > (room := free_memory()):
+        raise _TooLargeError(
+            f"{size}, which take {need / 1e9:.1f} GB of memory to decode, {room / 1e9:.1f} GB are free: {_SMALLER}"
+        )

@@ -1,0 +1,60 @@
+"""``.npz`` files: zip archives of arrays, or of the parts of a sparse matrix. No promise of the archive is believed."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from tnesi.data.readers.array_groups import read_group
+from tnesi.data.readers.arrays import read_header, read_values
+from tnesi.data.readers.idx import MOST_PER_BYTE
+from tnesi.data.readers.sparse import SPARSE_PARTS, CsrSource, sparse_from_parts
+from tnesi.data.source import ArraySource, Data, DataError, check_room, damaged
+
+Array = npt.NDArray[Any]
+
+
+def read_npz(path: Path, label_column: str | int | None = None) -> Data:
+    """Open a ``.npz`` file as data: arrays with labels and a test part if it has them, or a sparse matrix of scipy."""
+    with damaged(path), zipfile.ZipFile(path) as archive:
+        names = array_names(archive)
+        if "format" in names and "shape" in names:
+            if label_column is not None:
+                raise DataError(f"{path} is a sparse matrix and has no labels: give them in a file of their own")
+            parts = {name: read_array(archive, name) for name in names if name in SPARSE_PARTS}
+            return Data(CsrSource(sparse_from_parts(parts, path)), name=path.name)
+        return read_group(
+            names,
+            label_column,
+            path,
+            open_rows=lambda name: ArraySource(read_array(archive, name)),
+            read_labels=lambda name, n_rows: read_array(archive, name),
+        )
+
+
+def array_names(archive: zipfile.ZipFile) -> list[str]:
+    """Return the names of the arrays in a ``.npz``, as `numpy.load` gives them."""
+    return [info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename.endswith(".npy")]
+
+
+def read_array(archive: zipfile.ZipFile, name: str) -> Array:
+    """Read one array, after the zip directory, the array's header and the size of the file were found to agree."""
+    where = f"{name} in {archive.filename}"
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+        raise DataError(f"{where} is encrypted or packed in a way that NumPy does not use: save it again")
+    there = Path(str(archive.filename)).stat().st_size
+    most = min(info.compress_size, there) * (MOST_PER_BYTE if info.compress_type == zipfile.ZIP_DEFLATED else 1)
+    with archive.open(info) as file:
+        header = read_header(file, where)
+        if header.offset + header.n_bytes != info.file_size or info.file_size > most:
+            raise DataError(
+                f"{where} promises {header.n_bytes} bytes of values, which the {info.compress_size} bytes "
+                "in the archive do not hold: fetch it or save it again"
+            )
+        check_room(header.n_bytes, where)
+        values = read_values(file, header.dtype, header.shape[::-1] if header.fortran else header.shape, where)
+    return values.T if header.fortran else values

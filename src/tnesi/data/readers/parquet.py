@@ -1,0 +1,105 @@
+"""Parquet files: streamed, so that they may be larger than memory. Values keep the type that their columns have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.column_names import find_label_column
+from tnesi.data.label_values import LABEL_BYTES, tidy_labels
+from tnesi.data.optional import needed
+from tnesi.data.readers.tables import Columns, TableSource
+from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
+
+Array = npt.NDArray[Any]
+
+_MOST_PER_BYTE = 10**5
+"""Values that a byte of a file can stand for: many where they repeat, but a few kB with 10^12 rows are no data."""
+
+_BATCH_VALUES = 2**22
+
+
+class ParquetSource(TableSource):
+    """Rows of a Parquet file."""
+
+    def __init__(self, path: Path, label_column: str | int | None = None) -> None:
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+            super().__init__(path, Columns(schema.names, label_column, path))
+            self.n_rows, _ = check_shape(file.metadata.num_rows, self.n_features, path)
+            wrong = [i for i in self.columns.features if not _is_number(schema.field(i).type)]
+            if wrong:
+                raise self.columns.not_numbers(wrong)
+            types = [schema.field(i).type for i in self.columns.features]
+            self.dtype = np.result_type(*map(_numpy_type, types))
+
+    def batches(self, size: int) -> Iterator[list[Array]]:
+        with open_parquet(self.path) as file:
+            size = max(1, min(size, _BATCH_VALUES // self.n_features))
+            for batch in file.iter_batches(size, columns=self.feature_names):
+                yield [_to_numpy(column) for column in batch.columns]
+
+
+def read_parquet(path: Path, label_column: str | int | None = None) -> Data:
+    """Open a Parquet file as data."""
+    rows = ParquetSource(path, label_column)
+    labels = None
+    if rows.columns.label is not None:
+        labels = tidy_labels(read_column(path, rows.columns.label), rows.n_rows, path)
+    return Data(rows, labels, name=path.name, note=rows.columns.note)
+
+
+def read_column(path: Path, column: int | str) -> Array:
+    """Read one column, by number or name, of whatever type."""
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        number = find_label_column(names, column, path)
+        check_room(file.metadata.num_rows * LABEL_BYTES, f"a column of {file.metadata.num_rows} rows")
+        values: list[Any] = []
+        for batch in file.iter_batches(columns=[names[number]] if number is not None else []):
+            values += batch.column(0).to_pylist()
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a Parquet file after checking what it says of itself; what goes wrong within is a `DataError`."""
+    parquet = needed("pyarrow.parquet", "reading Parquet")
+    limits = {"thrift_string_size_limit": 2**26, "thrift_container_size_limit": 2**22}
+    with damaged(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, **limits) as file:
+        _check(file, path)
+        yield file
+
+
+def _check(file: Any, path: Path) -> None:
+    # Nothing is asked of single row groups and columns: where their descriptions are damaged, pyarrow ends the process.
+    # Reading them raises an error instead.
+    names, n_rows, there = file.schema_arrow.names, file.metadata.num_rows, path.stat().st_size
+    if file.metadata.num_columns != len(names) or len(set(names)) < len(names):
+        raise DataError(f"{path} has nested columns or several of one name: flatten or rename them")
+    if n_rows * len(names) > there * _MOST_PER_BYTE:
+        raise DataError(f"{path} promises {n_rows} rows in {there} bytes, which cannot be: save it again")
+
+
+def _is_number(arrow_type: Any) -> bool:
+    types = needed("pyarrow.types", "reading Parquet")
+    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_known(arrow_type) for is_known in known)
+
+
+def _numpy_type(arrow_type: Any) -> np.dtype[Any]:
+    decimal = needed("pyarrow.types", "reading Parquet").is_decimal(arrow_type)
+    return np.dtype(np.float64) if decimal else np.dtype(arrow_type.to_pandas_dtype())
+
+
+def _to_numpy(column: Any) -> Array:
+    if column.null_count or _numpy_type(column.type).kind == "f":
+        column = column.cast("float64")  # missing values become NaN, decimals numbers
+    return np.asarray(column.to_numpy(zero_copy_only=False))

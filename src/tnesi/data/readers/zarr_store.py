@@ -1,0 +1,134 @@
+"""Zarr arrays and groups in folders, of format 2 and 3.
+
+The library reads the values, after the description of each array and its chunks have been checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data.optional import needed
+from tnesi.data.readers.array_groups import read_group
+from tnesi.data.readers.zarr_chunks import check_chunk
+from tnesi.data.readers.zarr_description import describe, is_array
+from tnesi.data.source import (
+    BLOCK_ROWS,
+    Data,
+    DataError,
+    Source,
+    check_room,
+    check_shape,
+    damaged,
+    regroup,
+    rows_at_a_time,
+)
+
+Array = npt.NDArray[Any]
+
+_PART_BYTES = 2**26
+
+
+class ZarrArray:
+    """A stored array, read a band of chunks at a time: all rows that the same chunks hold."""
+
+    def __init__(self, folder: Path) -> None:
+        with damaged(folder):
+            self.about = describe(folder)
+            self.folder = folder
+            self.files = self._stored()
+
+    def _stored(self) -> dict[int, list[Path]]:
+        """Return the chunk files of each band."""
+        found: dict[int, list[Path]] = {}
+        for folder, folders, names in os.walk(self.folder):
+            paths = [Path(folder, name) for name in names]
+            if link := next((p for p in (*paths, *(Path(folder, f) for f in folders)) if p.is_symlink()), None):
+                raise DataError(f"{link} is a link to elsewhere: store the chunks themselves")
+            for path in paths:
+                key = self.about.key.fullmatch(path.relative_to(self.folder).as_posix())
+                if key and path.is_file() and int(key[1]) < self.n_bands:
+                    found.setdefault(int(key[1]), []).append(path)
+        return found
+
+    @property
+    def n_bands(self) -> int:
+        return math.ceil(self.about.shape[0] / self.about.chunks[0])
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.about.shape[1:]) * self.about.dtype.itemsize
+
+    def check_complete(self) -> None:
+        """Refuse arrays with rows for which nothing is stored: a few bytes could promise any number of them."""
+        if len(self.files) < self.n_bands:
+            raise DataError(
+                f"{self.folder} promises {self.about.shape[0]} rows, but chunks are stored for {len(self.files)} of "
+                f"{self.n_bands} parts of them only: write it again (with write_empty_chunks if rows are all zero)"
+            )
+
+    def parts(self) -> Iterator[Array]:
+        """Yield the values in order, some bands at a time; chunks that are not stored have the array's fill value."""
+        zarr = needed("zarr", "reading Zarr")
+        rows = self.about.chunks[0]
+        together = max(1, min(BLOCK_ROWS, _PART_BYTES // max(1, self.row_bytes)) // rows)
+        with damaged(self.folder):
+            store = needed("zarr.storage", "reading Zarr").LocalStore(self.folder, read_only=True)
+            array = zarr.open_array(store=store, mode="r", zarr_format=self.about.version)
+            for first in range(0, self.n_bands, together):
+                for band in range(first, first + together):
+                    for path in self.files.get(band, ()):
+                        check_chunk(path.read_bytes(), self.about.packing, path)
+                yield np.asarray(array[first * rows : (first + together) * rows])
+
+
+class ZarrSource(Source):
+    """Rows of a Zarr array; N x height x width are images."""
+
+    def __init__(self, folder: Path) -> None:
+        self._array = ZarrArray(folder)
+        about = self._array.about
+        if len(about.shape) not in (2, 3):
+            raise DataError(
+                f"{folder} has {len(about.shape)} dimensions: rows and columns (or N x height x width) are needed"
+            )
+        self.n_rows, self.n_features = check_shape(about.shape[0], math.prod(about.shape[1:]), folder)
+        self._array.check_complete()
+        self.dtype = about.dtype.newbyteorder("=")
+        self.image_shape = (about.shape[1], about.shape[2]) if len(about.shape) == 3 else None
+        band = about.chunks[0] * self._array.row_bytes
+        check_room(2 * band, f"{folder}, whose chunks have {about.chunks[0]} rows each,")
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        parts = (part.reshape(len(part), -1).astype(self.dtype, copy=False) for part in self._array.parts())
+        yield from regroup(parts, rows_at_a_time(size, self.n_features, self.dtype))
+
+
+def read_zarr(folder: Path, label_column: str | int | None = None) -> Data:
+    """Open a Zarr array as data, or a group of arrays named like those of a ``.npz``."""
+    if is_array(folder):
+        if label_column is not None:
+            raise DataError(f"{folder} is a single array and has no labels: give them in a file of their own")
+        return Data(ZarrSource(folder), name=folder.name)
+    with os.scandir(folder) as entries:
+        names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and is_array(Path(e.path)))
+    return read_group(
+        names,
+        label_column,
+        folder,
+        open_rows=lambda name: ZarrSource(folder / name),
+        read_labels=lambda name, n_rows: _labels(folder / name, n_rows),
+    )
+
+
+def _labels(folder: Path, n_rows: int) -> Array:
+    array = ZarrArray(folder)
+    if array.about.shape not in ((n_rows,), (n_rows, 1)):
+        raise DataError(f"{folder} has the shape {array.about.shape} for {n_rows} rows: one label per row is needed")
+    return np.concatenate(list(array.parts()))

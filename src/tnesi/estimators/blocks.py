@@ -1,0 +1,81 @@
+"""Data that are read block by block: sources of `tnesi.data`, chunked arrays (Zarr, HDF5, Dask), large mapped files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from tnesi.estimators.parameters import check_rows
+from tnesi.execution.spool import IN_MEMORY
+from tnesi.execution.store import grain_rows
+from tnesi.model.rows import Matrix
+
+Array = npt.NDArray[Any]
+
+
+def unwrapped(X: Any) -> Any:
+    """Return the sparse matrix of a source that holds one, which is in memory; anything else as it is."""
+    return X.csr if _is_source(X) and hasattr(X, "csr") else X
+
+
+def is_out_of_core(X: Any) -> bool:
+    """Whether data are to be read block by block instead of as a whole."""
+    if isinstance(X, np.memmap):
+        return X.ndim == 2 and X.nbytes > IN_MEMORY
+    return _is_source(X) or (hasattr(X, "chunks") and len(getattr(X, "shape", ())) == 2)
+
+
+def _is_source(X: Any) -> bool:
+    return hasattr(X, "blocks") and hasattr(X, "n_rows") and hasattr(X, "n_features")
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Return the numbers of rows and of features."""
+    n_rows, n_features = (X.n_rows, X.n_features) if _is_source(X) else X.shape
+    return int(n_rows), int(n_features)
+
+
+def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator[Matrix]:
+    """Yield all rows in blocks that have been checked; data in memory are one block."""
+    X = unwrapped(X)
+    if not is_out_of_core(X):
+        yield check_rows(estimator, X, reset=reset)
+        return
+    start = 0
+    for block in _blocks(X):
+        yield check_block(estimator, block, start, reset=reset and start == 0)
+        start += len(block)
+
+
+def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bool) -> Matrix:
+    """Check some of the rows; an error says which."""
+    try:
+        return check_rows(estimator, block, reset=reset)
+    except ValueError as error:
+        raise type(error)(f"in rows {start} to {start + len(block) - 1}: {error}") from error
+
+
+def _blocks(X: Any) -> Iterator[Array]:
+    n_rows, n_features = shape_of(X)
+    size = grain_rows(n_features)
+    if _is_source(X):
+        yield from _as_announced(X.blocks(size), n_rows)
+        return
+    for start in range(0, n_rows, size):
+        yield np.array(X[start : start + size])
+
+
+def _as_announced(blocks: Iterator[Array], n_rows: int) -> Iterator[Array]:
+    """Yield blocks, which have so many rows together."""
+    found = 0
+    for block in blocks:
+        found += len(block)
+        if found > n_rows:
+            raise ValueError(f"there are more rows than the {n_rows} that were announced: say how many there are")
+        yield block
+    if found < n_rows:
+        raise ValueError(f"there are {found} rows, and {n_rows} were announced: say how many there are")

@@ -1,0 +1,113 @@
+"""One place in which parameters and input are checked; errors say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
+
+from tnesi.model.rows import Matrix
+
+Array = npt.NDArray[Any]
+
+MOST_FEATURES = 2**31 - 1
+
+
+def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *, most: int | None = None) -> None:
+    fits = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
+    too_many = fits and most is not None and int(value) > most
+    if not fits or too_many:
+        limit = f" and at most {most}" if too_many else ""
+        raise ValueError(f"{name}={value!r}: pass an integer of at least {minimum}{limit}{alternatives}")
+
+
+def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
+    fits = isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high
+    if not fits or (open_low and float(value) == low):
+        least = "more than" if open_low else "at least"
+        most = "" if high == np.inf else f" and at most {high:g}"
+        raise ValueError(f"{name}={value!r}: pass a number of {least} {low:g}{most}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: pass one of {', '.join(map(repr, choices))}")
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
+    """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form."""
+    types = [np.float64, np.float32, np.uint8]
+    if sparse.issparse(X):
+        _check_indices(X)
+    checked: Matrix = validate_data(estimator, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
+    if sparse.issparse(checked):
+        if checked.shape[1] > MOST_FEATURES:
+            raise ValueError(f"n_features = {checked.shape[1]}: more than {MOST_FEATURES} cannot be learned")
+        checked = canonical(checked)
+    if checked.shape[1] == 1:
+        raise ValueError("n_features = 1: a row is normalized to a constant sum, so it needs at least two features")
+    if checked.dtype != np.uint8:
+        name = type(estimator).__name__
+        check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
+    return checked
+
+
+def _check_indices(X: Any) -> None:
+    """Refuse a sparse matrix whose indices lead outside of it: SciPy believes them, and so would the kernels."""
+    if X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"the sparse matrix is damaged ({error}): build it anew from its entries") from error
+
+
+def canonical(X: Any) -> sparse.csr_array:
+    """Return a CSR matrix with one entry per place, in order, none of them 0; what was given stays as it is."""
+    csr = sparse.csr_array(X)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    if not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    return csr
+
+
+def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Array | None:
+    """Return the weights as float32, which count rows.
+
+    If none of them reaches 1, the largest one becomes 1, unless they are not all the weights there are.
+    """
+    if sample_weight is None:
+        return None
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if rescale and (0 < weight.max() < 1 or weight.max() > 1e6):
+        weight = weight / weight.max()
+    return weight.astype(np.float32)
+
+
+def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None, Array | None]:
+    """Return the rows with a weight, their weights and their numbers in `X` (None: all)."""
+    if weight is None or (weight > 0).all():
+        return X, weight, None
+    number = np.flatnonzero(weight > 0)
+    return X[number], weight[number], number
+
+
+@contextmanager
+def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Put the estimator back as it was if the block fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -1,0 +1,163 @@
+"""Rows of a dask array: checked and brought into shape on the workers, where they stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import dask.array
+import numpy as np
+import numpy.typing as npt
+from dask.delayed import Delayed
+from distributed import Future
+
+from tnesi.execution.dask import tasks
+from tnesi.execution.dask.blocks import LostError, block_places, results
+from tnesi.execution.dask.cluster import Cluster
+from tnesi.execution.dask.tasks import Block, Parcel
+from tnesi.execution.store import ArrayStore, even_grain
+from tnesi.model.rows import ZeroRows, check_sums, usable_rows
+
+Array = npt.NDArray[Any]
+
+_TRIES = 12
+
+
+@dataclass(frozen=True)
+class Checked(Parcel):
+    """What a look at some rows has found.
+
+    Attributes
+    ----------
+    sums : (N,) array of float64
+    bad : (D,) array or None
+        The first row with a value that is negative or not finite.
+    """
+
+    sums: Array
+    bad: Array | None
+
+
+def look_over(x: Any) -> Checked:
+    """Look for rows that cannot be used."""
+    x = _as_read(x)
+    fine = np.ones(len(x), bool) if x.dtype == np.uint8 else (np.isfinite(x) & (x >= 0)).all(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = x.sum(axis=1, dtype=np.float64)
+    return Checked(sums, None if fine.all() else x[np.argmin(fine)].copy())
+
+
+def make_block(x: Any, weight: Array | None, grain: int, zero_rows: ZeroRows) -> Block:
+    """Return rows as the kernels want them."""
+    x, sums, _ = usable_rows(_as_read(x), zero_rows)
+    return Block(ArrayStore(x), sums, weight, grain)
+
+
+def sums_of(block: Block) -> Array:
+    return block.sums
+
+
+def _as_read(x: Any) -> Array:
+    """As scikit-learn's checks would give it to an estimator."""
+    out: Array = np.ascontiguousarray(x)
+    return out if out.dtype in (np.uint8, np.float32, np.float64) else out.astype(np.float64)
+
+
+def stored(
+    cluster: Cluster,
+    x: Any,
+    weight: Array | None,
+    zero_rows: ZeroRows,
+    number: Array | None,
+    refuse: Callable[..., Any],
+) -> tuple[ClusterStore, Array, int]:
+    """Return the rows of an array on a cluster, their sums, and how many of them are all zero.
+
+    `refuse` gets the first bad row. `number` is what the user calls the rows, where it is not their place.
+    """
+    store = ClusterStore(cluster, x, weight, zero_rows)
+    return store, *store.check(refuse, number)
+
+
+class ClusterStore:
+    """Rows on the workers of a cluster.
+
+    Attributes
+    ----------
+    places : list of slice
+        The rows of each block.
+    """
+
+    in_memory = False
+
+    @property
+    def row_values(self) -> float:
+        return float(self.n_features)
+
+    def __init__(self, cluster: Cluster, x: Any, weight: Array | None, zero_rows: ZeroRows) -> None:
+        self.n_rows, self.n_features = (int(n) for n in x.shape)
+        self.dtype = np.dtype(np.uint8 if x.dtype == np.uint8 else np.float32)
+        self._cluster, self._weight, self._zero_rows = cluster, weight, zero_rows
+        self.grain = even_grain(self)
+        self.places = block_places(self, cluster.workers())
+        sizes = tuple(place.stop - place.start for place in self.places)
+        self._chunks: list[Delayed] = [chunk for [chunk] in x.rechunk((sizes, (self.n_features,))).to_delayed()]
+        self._name = uuid4().hex[:8]
+        self._blocks: list[Future] = []
+
+    def check(self, refuse: Callable[[Array], Any], number: Array | None) -> tuple[Array, int]:
+        """Check and load all rows; return their sums and how many are all zero. `refuse` gets the first bad row."""
+        found: list[Checked] = self._all([dask.delayed(look_over)(chunk) for chunk in self._chunks])
+        bad = [one.bad for one in found if one.bad is not None]
+        if bad:
+            refuse(bad[0][None])
+        sums = np.concatenate([one.sums for one in found])
+        check_sums(sums, self._zero_rows, number)
+        self._blocks = [self._load(place) for place in range(len(self.places))]
+        loaded = np.concatenate(self._all([dask.delayed(sums_of)(block) for block in self._blocks]))
+        return loaded, int(np.count_nonzero(sums == 0))
+
+    def block(self, number: int, place: slice) -> Future:
+        """Return a block of rows; it is made anew from the array if it was lost."""
+        if self._blocks[number].status not in ("finished", "pending"):
+            self._blocks[number] = self._load(number)
+        return self._blocks[number]
+
+    def read(self, place: slice) -> Array:
+        return self.take(np.arange(*place.indices(self.n_rows)))
+
+    def take(self, index: Array) -> Array:
+        out = np.empty((len(index), self.n_features), self.dtype)
+        starts = [place.start for place in self.places]
+        which = np.searchsorted(starts, index, side="right") - 1
+        used = np.unique(which)
+        wanted = [
+            dask.delayed(tasks.take)(self.block(n, self.places[n]), index[which == n] - starts[n])
+            for n in used.tolist()
+        ]
+        for n, rows in zip(used, self._all(wanted), strict=True):
+            out[which == n] = rows
+        return out
+
+    def _load(self, number: int) -> Future:
+        place = self.places[number]
+        weight = None if self._weight is None else self._weight[place]
+        made = dask.delayed(make_block)(
+            self._chunks[number], weight, self.grain, self._zero_rows,
+            dask_key_name=f"tnesi-rows-{self._name}-{number}",
+        )  # fmt: skip
+        return self._cluster.client.compute(made)
+
+    def _all(self, wanted: list[Delayed]) -> list[Any]:
+        """Return results in order; those that are lost are made again."""
+        for attempt in range(_TRIES):
+            try:
+                futures = self._cluster.client.compute(wanted)
+                found = {future.key: result for future, result in results(self._cluster, futures)}
+                return [found[future.key] for future in futures]
+            except LostError:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError

@@ -1,0 +1,152 @@
+"""Consecutive training rows with their activities: what an engine has one of, or one on each of many workers.
+
+Rows are gone through in grains (see :func:`tnesi.execution.store.even_grain`), so the results do not depend on how the
+rows are divided into parts, as long as each part begins with a grain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.execution.store import ArrayStore, Store, even_grain, parts
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior, Statistics
+from tnesi.model.rows import Rows
+from tnesi.search.exact import ExactSearch
+from tnesi.search.neighbors import NeighborSearch
+from tnesi.training.survey import Survey
+
+Array = npt.NDArray[Any]
+Search = ExactSearch | NeighborSearch
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a pass over the rows of a part has found.
+
+    Attributes
+    ----------
+    energy : (n_grains,) array
+        Log-sums over K^(n) less the constants of the likelihood, with the rows' weights, summed over each grain.
+    changed : int
+        Rows that have another best field now.
+    """
+
+    energy: Array
+    changed: int
+
+
+@dataclass
+class Part:
+    """Rows with their activities.
+
+    Attributes
+    ----------
+    store : Store
+    sums : (N,) array of float64
+        Of the rows as they are in the store.
+    weight : (N,) array of float32 or None
+    norm : float
+        A, once it is known.
+    grain : int
+        Rows in a grain: as many in all grains but the last, of all parts of the same rows. 0: as fits the rows.
+    activities : Activities
+        Of the fields that looked at the rows last.
+    constant : (N,) array of float64
+        The rows' sum_d log y_d!.
+    """
+
+    store: Store
+    sums: Array
+    weight: Array | None
+    n_threads: int
+    norm: float = 0.0
+    grain: int = 0
+    activities: Activities = field(init=False)
+    constant: Array = field(init=False)
+    _scale: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.grain = self.grain or even_grain(self.store)
+
+    @classmethod
+    def of_rows(cls, rows: Rows, weight: Array | None, n_threads: int) -> Part:
+        """Return normalized rows as a part."""
+        part = cls(ArrayStore(rows.x), (rows.norm - rows.n_features) / rows.scale, weight, n_threads)
+        part.norm, part._scale = rows.norm, rows.scale
+        return part
+
+    def normalize(self, norm: float) -> None:
+        """Fix the sum to which all rows are normalized."""
+        self.norm = norm
+        self._scale = ((norm - self.store.n_features) / self.sums).astype(np.float32)
+
+    def rows(self) -> Rows:
+        """Return all rows, which are in memory."""
+        return Rows(self.store.read(slice(None)), self._scale, self.norm)
+
+    def surveys(self, seed: int) -> Iterator[Survey]:
+        """Look at all rows once; yield what was seen of each grain."""
+        for place, x in parts(self.store, self.grain):
+            yield Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
+
+    def find(self, fields: Fields, search: Search, prior: Prior | None, truncation: int) -> None:
+        """Find the fields of rows of which nothing is known."""
+        self.activities = Activities.large(self.store.n_rows, truncation)
+        self.constant = np.empty(self.store.n_rows)
+        for place, rows in self._grains():
+            self.constant[place] = rows.log_factorials(self.n_threads)
+            self.activities.put(place, search.find(fields, rows, _at(prior, place)))
+
+    def find_constants(self) -> None:
+        """Find what does not depend on the fields."""
+        self.constant = np.empty(self.store.n_rows)
+        for place, rows in self._grains():
+            self.constant[place] = rows.log_factorials(self.n_threads)
+
+    def improve(
+        self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None
+    ) -> Summary:
+        """Look for better fields of each row, and learn from what was found."""
+        energy, changed = [], 0
+        for place, rows in self._grains():
+            own = self.activities.at(place)
+            before = own.best
+            search.improve(fields, rows, _at(prior, place), own)
+            changed += int(np.count_nonzero(own.ids[:, 0] != before))
+            energy.append(self._learn(place, rows, statistics))
+        return Summary(np.array(energy), changed)
+
+    def learn(self, statistics: Statistics | None) -> Summary:
+        """Learn from the activities as they are."""
+        return Summary(np.array([self._learn(place, rows, statistics) for place, rows in self._grains()]), 0)
+
+    def resume(self, activities: Activities, statistics: Statistics | None) -> None:
+        """Learn from activities that were found before."""
+        self.activities = activities
+        self.find_constants()
+        self.learn(statistics)
+
+    def _learn(self, place: slice, rows: Rows, statistics: Statistics | None) -> float:
+        """Add what the rows of a grain teach; return their part of the free energy."""
+        own = self.activities.at(place)
+        if statistics is not None:
+            statistics.add(rows, self._weight_at(place), own, self.n_threads)
+        each = own.log_sum.astype(np.float64) - self.constant[place]
+        return float(np.sum(each if self.weight is None else self.weight[place] * each))
+
+    def _grains(self) -> Iterator[tuple[slice, Rows]]:
+        for place, x in parts(self.store, self.grain):
+            yield place, Rows(x, self._scale[place], self.norm)
+
+    def _weight_at(self, place: slice) -> Array | None:
+        return None if self.weight is None else self.weight[place]
+
+
+def _at(prior: Prior | None, place: slice) -> Prior | None:
+    return None if prior is None else prior.take(place)

@@ -1,0 +1,176 @@
+"""The second layer: K classes, R_kc = p(field c | class k), learned from labels and from its own confident guesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi import kernels
+from tnesi.model.fields import Prior
+
+Array = npt.NDArray[Any]
+_LOG_FLOOR = 1e-30
+_LEAST_MASS = 1e-3
+
+
+@dataclass
+class Classes:
+    """Weights of the second layer, stored as the kernels want them: C x Kp, padded with zeros.
+
+    Attributes
+    ----------
+    r : (C, Kp) array of float32
+    n_classes : int
+    sizes : (K,) array or None
+        p(k), by which the classes are weighed; None is the published model, whose classes are of one size.
+    sharpness : float
+        Probabilities are raised to this power, and normalized again.
+    """
+
+    r: Array
+    n_classes: int
+    sizes: Array | None = None
+    sharpness: float = 1.0
+
+    @classmethod
+    def from_weights(cls, weights: Array, sizes: Array | None = None, sharpness: float = 1.0) -> Classes:
+        """Return the layer with the given R, K x C."""
+        n_classes, n_fields = weights.shape
+        r = np.zeros((n_fields, kernels.padded(n_classes)), np.float32)
+        r[:, :n_classes] = weights.T
+        return cls(r, n_classes, sizes, sharpness)
+
+    @classmethod
+    def from_shares(cls, shares: Array, mass: Array) -> Classes:
+        """Return the layer whose p(k | c) are the given shares (C x K, normalized here) of fields with the given mass.
+
+        A field that no class has a share in belongs to none.
+        """
+        joint = normalized(shares) * mass[:, None]
+        sizes = joint.sum(axis=0)
+        weights = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
+        return cls.from_weights(weights.T, sizes / sizes.sum())
+
+    @classmethod
+    def even(cls, n_fields: int, n_classes: int) -> Classes:
+        """Return the published start: every class spread evenly, 1 / C."""
+        return cls.from_weights(np.full((n_classes, n_fields), 1 / n_fields))
+
+    @classmethod
+    def average(
+        cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int, *, sized: bool = False
+    ) -> Classes:
+        """Return R_k = mean of s over the points that teach class k: what the online rule converges to.
+
+        A class that nobody teaches has no weights. With `sized` the layer knows how many teach each class.
+        """
+        points = taught >= 0
+        mass = np.bincount(taught[points], None if weight is None else weight[points], n_classes).astype(np.float64)
+        values = activities.data if weight is None else activities.data * np.repeat(weight, np.diff(activities.indptr))
+        joint = sums_by_class(activities, values, taught, n_classes)
+        layer = cls.from_weights(np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0).T)
+        if sized:
+            layer.measure_sizes(taught, weight)
+        return layer
+
+    def measure_sizes(self, taught: Array, weight: Array | None) -> None:
+        """Learn the sizes of the classes: their shares of the points that have taught."""
+        points = taught >= 0
+        mass = np.bincount(taught[points], None if weight is None else weight[points], self.n_classes) + _LEAST_MASS
+        self.sizes = mass / mass.sum()
+
+    def __len__(self) -> int:
+        return int(self.r.shape[0])
+
+    @property
+    def weights(self) -> Array:
+        """R, K x C."""
+        return np.ascontiguousarray(self.r[:, : self.n_classes].T)
+
+    def learn_epoch(
+        self,
+        activities: sparse.csr_array,
+        label: Array,
+        weight: Array | None,
+        order: Array,
+        *,
+        batch_size: int,
+        rate: float,
+        threshold: float,
+        self_label: bool,
+        n_threads: int = 1,
+    ) -> Array:
+        """Go once over the points in `order`; return the labels that taught (-1: none). Changes R in place."""
+        taught = np.full(label.size, -1, np.int32)
+        kernels.learn_classes(
+            activities.indptr.astype(np.int64, copy=False),
+            activities.indices.astype(np.int32, copy=False),
+            activities.data,
+            label,
+            weight,
+            order,
+            batch_size,
+            rate,
+            threshold,
+            self_label,
+            None if self.sizes is None else self.sizes.astype(np.float32),
+            self.r,
+            self.n_classes,
+            taught,
+            n_threads,
+        )
+        return taught
+
+    def posterior(self, activities: sparse.csr_array) -> Array:
+        """Return t (N x K, rows sum to 1).
+
+        A field that no class has reached contributes nothing; a point with no other fields gets 1 / K each.
+        """
+        r = self.r[:, : self.n_classes].astype(np.float64)
+        if self.sizes is not None:
+            r *= self.sizes
+        t = np.asarray(activities @ normalized(r))
+        if self.sharpness != 1:
+            t /= np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)
+            t **= self.sharpness
+        mass = t.sum(axis=1, keepdims=True)
+        out: Array = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)
+        return out
+
+    def prior_table(self) -> Array:
+        """Return what the fields hear from above: log sum_k R_kc for no label (row 0), log R_lc for label l."""
+        r = self.weights.astype(np.float64)
+        table: Array = np.log(np.maximum(np.vstack([r.sum(axis=0, keepdims=True), r]), _LOG_FLOOR))
+        return table.astype(np.float32)
+
+    def prior(self, label: Array | None) -> Prior:
+        """Return the prior for points with the given labels (-1: none), or for unlabeled points (None)."""
+        return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
+
+
+def normalized(shares: Array) -> Array:
+    """Return rows that sum to 1; those without anything stay as they are."""
+    total = shares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))
+
+
+def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Array, n_classes: int) -> Array:
+    """Return sums over the points of each class, field by field (C x K), of one value for each activity (None: 1).
+
+    A point with a place of -1 counts nowhere.
+    """
+    shape = activities.shape[1], n_classes + 1
+    each = np.repeat(np.where(place < 0, n_classes, place), np.diff(activities.indptr))
+    sums = np.bincount(activities.indices * np.int64(shape[1]) + each, values, shape[0] * shape[1])
+    out: Array = sums.reshape(shape)[:, :n_classes]
+    return out
+
+
+def margins(t: Array) -> Array:
+    """Return by how much the most probable class of each row is ahead of the second."""
+    second, first = np.partition(t, -2, axis=1)[:, -2:].T
+    return np.asarray(first - second)

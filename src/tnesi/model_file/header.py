@@ -1,0 +1,294 @@
+"""The JSON header of a model file: what it holds, and the checks of each entry. Nothing in it is believed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from tnesi.estimators.committee import MOST_MIXTURES
+
+FORMAT = 4
+"""Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
+
+Format 2 has committees of mixtures. Format 3 has the label methods with what they learn (sizes of classes, sharpness, a
+class of the unknown), and knows of rows without weight. Format 4 has classifiers without any label, whose first layer
+and activities wait for some. A model is written in the lowest format that has all of it.
+"""
+MOST_BYTES = 2**25
+_DEEPEST = 8
+MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
+"""The arrays that each mixture of a committee has."""
+_SCALARS = (type(None), bool, int, float, str)
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read or written; the message says which one, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a model file says of itself.
+
+    Attributes
+    ----------
+    format : int
+        Version of the format.
+    kind : {"classifier", "mixture"}
+    created : str
+        Date and time of saving (ISO 8601, UTC).
+    versions : dict of str
+        Of tnesi, NumPy and Python, at that time.
+    provenance : dict
+        Where the model comes from, as given to `save`: data, fingerprint, seed, a note.
+    notes : list of str
+        What could not be stored.
+    image_shape : (int, int) or None
+        Height and width, where the rows are images.
+    feature_names : list of str or None
+    parameters : dict
+        Of the model, without `callback`.
+    mixture_parameters : dict or None
+        Of the classifier's first layer.
+    classes : list or None
+        The classes, of the type `class_dtype`; None for a mixture, and none of them in format 4.
+    class_dtype : str or None
+    recurrent : bool
+        Whether the classifier was learned as a recurrent network.
+    search : {"neighbors", "exact", "full"}
+        How the model finds a point's fields.
+    doubtful_below : float or None
+        Points explained worse than this look further (neighborhood search).
+    norm, truncation, n_iter, converged, lower_bound, history :
+        As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
+    further_mixtures : list of dict
+        Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
+        `mixture_parameters`. None of them in format 1.
+    label_method : {"hebbian", "cluster", "soft", ""}
+        How the second layer was learned; "" where that was interrupted. The published rule in formats 1 and 2.
+    sharpness : float
+        The power to which probabilities are raised; 1 in formats 1 and 2.
+    unknown : bool
+        Whether the last of `classes` stands for rows of unknown classes; false in formats 1 and 2.
+    shapes : dict of tuple
+        Shapes of the arrays in the file. "weights" is fields x features.
+    """
+
+    format: int
+    kind: str
+    created: str
+    versions: dict[str, str]
+    provenance: dict[str, Any]
+    notes: list[str]
+    image_shape: tuple[int, int] | None
+    feature_names: list[str] | None
+    parameters: dict[str, Any]
+    mixture_parameters: dict[str, Any] | None
+    classes: list[Any] | None
+    class_dtype: str | None
+    recurrent: bool
+    search: str
+    doubtful_below: float | None
+    norm: float
+    truncation: int
+    n_iter: int
+    converged: bool
+    lower_bound: float
+    history: list[dict[str, Any]]
+    further_mixtures: list[dict[str, Any]] = field(default_factory=list)
+    label_method: str = "hebbian"
+    sharpness: float = 1.0
+    unknown: bool = False
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def members(self) -> list[Header]:
+        """A header for each mixture: its own entries, and the shapes of its own arrays under their usual names."""
+        found = []
+        for m, entries in enumerate([{}, *self.further_mixtures]):
+            shapes = {name: self.shapes[own] for name in MIXTURE_ARRAYS if (own := array_name(name, m)) in self.shapes}
+            found.append(replace(self, **entries, further_mixtures=[], shapes=shapes))
+        return found
+
+
+_NAMES = {entry.name for entry in fields(Header)} - {"shapes"}
+_ADDED = {2: {"further_mixtures"}, 3: {"label_method", "sharpness", "unknown"}}
+"""Entries that are in files from a format on."""
+LEARNED = ("norm", "truncation", "n_iter", "converged", "lower_bound", "history")
+"""Attributes of a mixture, without the underscore."""
+_MEMBER_NAMES = {"mixture_parameters", "search", "doubtful_below", *LEARNED}
+
+
+def array_name(name: str, m: int) -> str:
+    """Return what an array of mixture m is called in a file: weights, weights.1, weights.2 and so on."""
+    return f"{name}.{m}" if m else name
+
+
+def _names(version: int) -> set[str]:
+    return _NAMES.difference(*(names for since, names in _ADDED.items() if since > version))
+
+
+def to_json(header: Header) -> str:
+    """Return the header as text; a value that cannot be stored is a ValueError."""
+    entries = {name: _plain(getattr(header, name)) for name in sorted(_names(header.format))}
+    text = json.dumps(entries, allow_nan=False)
+    if len(text) > MOST_BYTES // 3:  # its quotes are escaped in the file
+        raise ValueError(f"its header would have {len(text)} bytes: shorten history_, provenance or feature names")
+    return text
+
+
+def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
+    """Return the header after all checks that it can be given by itself; what is wrong is a ValueError."""
+    found = json.loads(
+        text, object_pairs_hook=_object, parse_int=_integer, parse_float=_finite, parse_constant=_no_constant
+    )
+    version = found.get("format") if isinstance(found, dict) else None
+    if version is None or not _is_integer(version, 1):
+        raise ValueError("its header has no format version")
+    if version > FORMAT:
+        raise ModelFileError(
+            f"it has format {version} and was made by a newer tnesi; this one reads formats up to {FORMAT}: "
+            "pip install --upgrade tnesi"
+        )
+    if found.keys() != _names(version):
+        wrong = sorted(found.keys() ^ _names(version))
+        raise ValueError(f"its header lacks or should not have: {', '.join(wrong[:5])!r}")
+    for name, (wanted, holds) in _CHECKS.items():
+        if name in found and not holds(found[name]):
+            raise ValueError(f"{name} in its header is not {wanted}")
+    of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
+    if of_classifier != [found["kind"] == "classifier"] * 3:
+        raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
+    if version > 1 and found["kind"] != "classifier":
+        raise ValueError(f"only a classifier has format {version}")
+    if version == 2 and not found["further_mixtures"]:
+        raise ValueError("only a committee has format 2, and further_mixtures is empty")
+    if version == 4 and (found["classes"] or found["recurrent"] or found["label_method"] or found["unknown"]):
+        raise ValueError("only a classifier without labels has format 4")
+    if found.get("further_mixtures") and found["recurrent"]:
+        raise ValueError("only a classifier that is not recurrent has further_mixtures")
+    if found["image_shape"] is not None:
+        found["image_shape"] = tuple(found["image_shape"])
+    return Header(**found, shapes=shapes)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; NaN and infinities, which JSON lacks, as ``{"nonfinite": "nan"}``."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"nonfinite": str(value)}
+    if not isinstance(value, _SCALARS):
+        raise ValueError(f"{value!r} cannot be stored: texts, numbers, True, False, None, lists and dicts of them can")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an entry of its header occurs twice")
+    if found.keys() != {"nonfinite"}:
+        return found
+    if found["nonfinite"] not in ("nan", "inf", "-inf"):
+        raise ValueError("a number in its header is none")
+    return float(found["nonfinite"])
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) >= 2**64:
+        raise ValueError(f"the number {text[:20]} in its header has more than 64 bits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError(f"the number {text[:20]} in its header is too large")
+    return float(text)
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"its header holds {text}, which is not JSON")
+
+
+def _depth(value: Any) -> int:
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
+
+
+def _is_integer(value: Any, low: int) -> bool:
+    return type(value) is int and low <= value < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _is_scalars(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, _SCALARS) for entry in value.values())
+
+
+def _is_record(value: Any) -> bool:
+    return (
+        _is_scalars(value)
+        and _is_integer(value.get("iteration"), 0)
+        and type(value.get("free_energy")) is float
+        and _is_number(value.get("changed"))
+        and isinstance(value.get("search"), str)
+        and _is_number(value.get("seconds"))
+    )
+
+
+def _is_member(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == _MEMBER_NAMES
+        and value["mixture_parameters"] is not None
+        and all(_CHECKS[name][1](entry) for name, entry in value.items())
+    )
+
+
+_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "kind": ("'classifier' or 'mixture'", lambda v: v in ("classifier", "mixture")),
+    "created": ("a text", lambda v: isinstance(v, str)),
+    "versions": ("an object of texts", lambda v: _is_scalars(v) and _is_texts([*v.values()])),
+    "provenance": (f"an object of at most {_DEEPEST} levels", lambda v: isinstance(v, dict) and _depth(v) <= _DEEPEST),
+    "notes": ("a list of texts", _is_texts),
+    "image_shape": (
+        "height and width",
+        lambda v: v is None or (isinstance(v, list) and len(v) == 2 and all(_is_integer(side, 1) for side in v)),
+    ),
+    "feature_names": ("a list of texts", lambda v: v is None or _is_texts(v)),
+    "parameters": ("an object of plain values", _is_scalars),
+    "mixture_parameters": ("an object of plain values", lambda v: v is None or _is_scalars(v)),
+    "classes": ("a list", lambda v: v is None or isinstance(v, list)),
+    "class_dtype": ("a text", lambda v: v is None or isinstance(v, str)),
+    "recurrent": ("true or false", lambda v: isinstance(v, bool)),
+    "search": ("a known search", lambda v: v in ("neighbors", "exact", "full")),
+    "doubtful_below": ("a number", lambda v: v is None or _is_number(v)),
+    "norm": ("a positive number", lambda v: _is_number(v) and v > 0),
+    "truncation": ("a positive integer", lambda v: _is_integer(v, 1)),
+    "n_iter": ("a positive integer", lambda v: _is_integer(v, 1)),
+    "converged": ("true or false", lambda v: isinstance(v, bool)),
+    "lower_bound": ("a number", lambda v: type(v) is float),
+    "history": ("a list of iterations", lambda v: isinstance(v, list) and all(map(_is_record, v))),
+    "further_mixtures": (
+        f"a list of at most {MOST_MIXTURES - 1} mixtures",
+        lambda v: isinstance(v, list) and len(v) < MOST_MIXTURES and all(map(_is_member, v)),
+    ),
+    "label_method": ("a known method", lambda v: v in ("hebbian", "cluster", "soft", "")),
+    "sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
+    "unknown": ("true or false", lambda v: isinstance(v, bool)),
+}

@@ -1,0 +1,116 @@
+"""Likelihood of the first layer over the iterations, for several degrees of truncation (the paper's Fig. 4)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data import Data
+from tnesi.estimators.first_layer import FEWEST_NEIGHBOURS
+from tnesi.execution.local import LocalEngine
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.model.classes import Classes
+from tnesi.model.fields import Fields, draw_distinct, start_from_rows
+from tnesi.model.rows import Rows, normalize, row_hashes
+from tnesi.paper.protocol import Labels, Protocol
+from tnesi.paper.run_folder import RunFolder
+from tnesi.search.exact import ExactSearch, FullSearch, log_likelihood
+from tnesi.search.neighbors import NeighborSearch
+from tnesi.system.progress import Progress, tell_iterations
+from tnesi.system.threads import resolve_threads
+from tnesi.training.em import FreeEnergy, Search, run_em
+from tnesi.training.monitor import Monitor
+
+Array = npt.NDArray[Any]
+
+
+def wanted_curves(protocol: Protocol) -> list[tuple[Labels, int]]:
+    """Return truncation and seed of all curves of a protocol."""
+    return [(c, protocol.seed_of(run)) for c in protocol.truncations for run in range(protocol.runs)]
+
+
+def run_likelihood(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
+    """Learn the first layer for each truncation and seed, with a record each as soon as it is done."""
+    done = {(record["truncation"], record["seed"]) for record in folder.records}
+    pending = [key for key in wanted_curves(protocol) if key not in done]
+    progress.begin(len(pending))
+    task = protocol.tasks[0]
+    for truncation, seed in pending:
+        progress.tell(f"{task.title}: C' = {truncation}, mixture {seed}")
+        curve = _Curve(protocol, data_of[task.name], seed, progress, truncation)
+        curve.learn()
+        folder.append({"truncation": truncation, "seed": seed, "curve": curve.points})
+        progress.advance()
+
+
+class _Curve:
+    """One mixture, looked at after some of its iterations."""
+
+    def __init__(self, protocol: Protocol, data: Data, seed: int, progress: Progress, truncation: Labels) -> None:
+        assert data.test is not None
+        self.points: list[dict[str, Any]] = []
+        self._looked = 0.0  # seconds spent on looking, which are not those of learning
+        self._protocol, self._seed, self._progress, self._truncation = protocol, seed, progress, truncation
+        self._threads = resolve_threads(None)
+        norm = float(protocol.parameters["norm"])
+        X = data.X[: protocol.train_rows]
+        self._X, self._rows = X, normalize(X, norm)
+        sample = np.random.default_rng(seed).choice(len(X), min(protocol.sample_rows, len(X)), replace=False)
+        self._sample, self._test = self._rows.take(np.sort(sample)), normalize(data.test.X, norm)
+        self._classes, label = np.unique(data.y[: protocol.train_rows], return_inverse=True)
+        self._sample_label, self._test_label = label[np.sort(sample)].astype(np.int32), data.test.y
+
+    def _search(self) -> Search:
+        if self._truncation == "all":
+            return FullSearch(self._threads)
+        if self._truncation < FEWEST_NEIGHBOURS:
+            return ExactSearch(self._truncation, self._threads)
+        return NeighborSearch(self._truncation, self._threads)
+
+    def learn(self) -> None:
+        search = self._search()
+        monitor = Monitor(
+            tol=0.0, listener=tell_iterations(self._progress, f"C' = {self._truncation}, mixture {self._seed}")
+        )
+        with single_threaded_blas():
+            drawn = draw_distinct(row_hashes(self._X, self._seed, self._threads), None)
+            fields = start_from_rows(self._rows, None, drawn[: self._protocol.parameters["n_components"]])
+            if isinstance(search, NeighborSearch):
+                fields = search.arrange(fields)
+            run_em(
+                LocalEngine.of(self._rows, None, self._threads),
+                fields,
+                search,
+                monitor,
+                max_iter=self._protocol.iterations,
+                observe=lambda fields: self._look(fields, monitor),
+            )
+        if monitor.interrupted:
+            raise KeyboardInterrupt
+
+    def _look(self, fields: Fields, monitor: Monitor) -> None:
+        """Take the exact likelihood of the sample, and the test error when the sample's labels name the fields."""
+        began = time.perf_counter()
+        entry = monitor.history[-1]
+        point = {"iteration": entry["iteration"], "free_energy": entry["free_energy"]}
+        point["seconds"] = entry["seconds"] - self._looked
+        if entry["iteration"] in self._protocol.evaluate_at:
+            truncation = len(fields) if self._truncation == "all" else self._truncation
+            energy = FreeEnergy.of(self._sample, None, -np.log(len(fields)), self._threads)
+            point["log_likelihood"] = energy.mean(log_likelihood(fields, self._sample, self._threads))
+            point["error"] = self._error(fields, min(truncation, 200))
+        self.points.append(point)
+        self._looked += time.perf_counter() - began
+
+    def _error(self, fields: Fields, truncation: int) -> float:
+        search = ExactSearch(truncation, self._threads)
+
+        def activities(rows: Rows) -> Any:
+            return search.find(fields, rows).to_csr(len(fields))
+
+        named = Classes.average(activities(self._sample), self._sample_label, None, self._classes.size)
+        predicted = self._classes[named.posterior(activities(self._test)).argmax(axis=1)]
+        return 100 * float(np.mean(predicted != self._test_label))

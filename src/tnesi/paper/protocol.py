@@ -1,0 +1,221 @@
+"""Protocols: what a reproduction does, read from TOML files in the package."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from typing import Any, Literal, TypeVar
+
+MOST_RUNS = 10_000
+Labels = int | Literal["all"]
+
+TARGETS = {
+    "mnist-table": "Table I: MNIST, test error by number of labels",
+    "mnist-likelihood": "Figure 4: likelihood over the iterations by degree of truncation",
+    "mnist-weights": "Figure 3: learned fields with their classes, one label per class",
+    "mnist-comparison": "Figures 5 and 6: our results among those of other methods",
+    "nist-table": "Table II: NIST SD19 (or EMNIST) digits and letters",
+    "nist-weights": "Figure 7: learned fields of digits and letters",
+    "label-methods": "not in the paper: ways of learning from the labels, compared on several data sets",
+    "one-label": "not in the paper: MNIST with one label per class, many draws, and committees",
+    "digits-table": "not in the paper: the table for scikit-learn's 8 x 8 digits, in seconds",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set to learn; of `data` the first that is on this machine is used.
+
+    `variant` is made of it (see `vary`), `noise` is the share of the given labels that are wrong, `labels_per_class`
+    are those of the task where they differ from the protocol's.
+    """
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    variant: str = ""
+    noise: float = 0.0
+    labels_per_class: tuple[Labels, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A network of the family, by the name of its preset.
+
+    `paper` is what the paper calls it, where our name differs; `parameters` are over those of the preset, `runs`
+    where they differ from the protocol's.
+    """
+
+    name: str
+    preset: str
+    runs: int | None = None
+    paper: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+_Named = TypeVar("_Named", Task, Method)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What one reproduction does.
+
+    Attributes
+    ----------
+    runs : int
+        Runs of each setting; `one_label_factor` times as many with one label per class, which the published rule
+        learns in `one_label_iterations`.
+    paper : str
+        The paper's values beside which ours are put: a file of this package.
+    parameters : dict
+        Of the networks, over those of the preset.
+    hebbian : dict
+        Parameters for the published online rule only.
+    train_rows : int or None
+        Use only the first rows, for a quick look.
+    fetch : bool
+        Whether data sets that are not on this machine are downloaded; else their tasks are left out.
+    """
+
+    name: str
+    title: str
+    kind: Literal["table", "labels", "likelihood", "weights"]
+    reference: str
+    tasks: tuple[Task, ...]
+    runs: int
+    methods: tuple[Method, ...] = ()
+    paper: str = ""
+    same_runs_as: str = ""
+    labels_per_class: tuple[Labels, ...] = ()
+    one_label_factor: int = 1
+    one_label_iterations: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    hebbian: dict[str, Any] = field(default_factory=dict)
+    train_rows: int | None = None
+    fetch: bool = True
+    quick: bool = False
+    solver: Literal["em", "hebbian"] = "em"
+    seeds: tuple[int, ...] | None = None
+    n_fields: int = 100
+    truncations: tuple[Labels, ...] = ()
+    iterations: int = 0
+    evaluate_at: tuple[int, ...] = ()
+    sample_rows: int = 0
+
+    def seed_of(self, run: int, labels: Labels = "all") -> int:
+        """Return which mixture a run uses: every run its own (of those with one label, several share one).
+
+        With `seeds`, these again and again.
+        """
+        place = run // self.one_label_factor if labels == 1 else run
+        return place if self.seeds is None else self.seeds[place % len(self.seeds)]
+
+    def folder_name(self, name: str = "") -> str:
+        """Return the folder of this protocol, or of another one that is run in the same way."""
+        return (name or self.name) + ("-quick" if self.quick else "") + ("-hebbian" if self.solver == "hebbian" else "")
+
+    def labels_of(self, task: Task) -> tuple[Labels, ...]:
+        return task.labels_per_class or self.labels_per_class
+
+    def n_runs(self, method: Method, labels: Labels) -> int:
+        return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what must be the same for two runs to be of one experiment."""
+        return {"parameters": self.parameters, "solver": self.solver, "train_rows": self.train_rows}
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read_protocol(
+    name: str,
+    *,
+    runs: int | None = None,
+    seeds: tuple[int, ...] | None = None,
+    methods: tuple[str, ...] | None = None,
+    tasks: tuple[str, ...] | None = None,
+    solver: Literal["em", "hebbian"] = "em",
+    quick: bool = False,
+) -> Protocol:
+    """Return a protocol of the package, with the changes asked for.
+
+    Parameters
+    ----------
+    name : str
+        One of `TARGETS`.
+    runs : int, optional
+        Runs of each setting, for all methods.
+    seeds : tuple of int, optional
+        Seeds of the mixtures; the runs share them. By default every run has its own, unless the protocol says which.
+    methods : tuple of str, optional
+        Only these networks.
+    tasks : tuple of str, optional
+        Only these tasks.
+    solver : {"em", "hebbian"}
+        How the networks learn; "hebbian" is the published online rule (hours).
+    quick : bool
+        Fewer rows, fields and runs: to see that it works, not to compare figures.
+
+    Examples
+    --------
+    >>> read_protocol("mnist-table").parameters["norm"]
+    900
+    """
+    if runs is not None and not 1 <= runs <= MOST_RUNS:
+        raise ValueError(f"runs={runs}: give a number from 1 to {MOST_RUNS:,}")
+    if name not in TARGETS:
+        raise ValueError(f"there is no {name!r} to reproduce: choose of {', '.join(TARGETS)}")
+    text = files(__package__).joinpath("protocols", f"{name}.toml").read_text(encoding="utf-8")
+    given = tomllib.loads(text)
+    if changes := given.pop("quick", {}):
+        given = _merged(given, changes) if quick else given
+    for key in ("labels_per_class", "truncations", "evaluate_at"):
+        given[key] = tuple(given.get(key, ()))
+    given["tasks"] = tuple(_task(task) for task in given["tasks"])
+    given["methods"] = tuple(Method(**method) for method in given.get("methods", ()))
+    usual = tuple(given.pop("seeds", ())) or None
+    seeds = usual if seeds is None else seeds
+    protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
+    if solver == "hebbian":
+        as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # it knows no prior
+        parameters = {**protocol.parameters, **protocol.hebbian}
+        protocol = replace(protocol, parameters=parameters, methods=tuple(as_published.values()))
+    if runs is not None:
+        every = tuple(replace(method, runs=None) for method in protocol.methods)
+        protocol = replace(protocol, runs=runs, methods=every)
+    em_only = protocol.kind == "likelihood" or any("label_method" in method.parameters for method in protocol.methods)
+    if em_only and solver == "hebbian":
+        raise ValueError(f"{name} follows EM only: leave out the solver")
+    if methods is not None and protocol.methods:
+        protocol = replace(protocol, methods=_chosen(name, "network", protocol.methods, methods))
+    if tasks is not None:
+        protocol = replace(protocol, tasks=_chosen(name, "task", protocol.tasks, tasks))
+    return protocol
+
+
+def _chosen(name: str, what: str, there: tuple[_Named, ...], wanted: tuple[str, ...]) -> tuple[_Named, ...]:
+    known = {one.name: one for one in there}
+    if unknown := [one for one in wanted if one not in known]:
+        raise ValueError(f"{name} has no {what} {unknown[0]!r}: choose of {', '.join(known)}")
+    return tuple(known[one] for one in wanted)
+
+
+def _task(given: dict[str, Any]) -> Task:
+    return Task(**{**given, **{key: tuple(given.get(key, ())) for key in ("data", "labels_per_class")}})
+
+
+def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    tables = {key: {**given.get(key, {}), **changes.get(key, {})} for key in ("parameters", "hebbian")}
+    methods = [{**m, "runs": None} for m in given.get("methods", ())]
+    return {**given, **changes, **tables, "methods": methods}
+
+
+def paper_values(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table of the paper's values, as text; empty where the paper gives none."""
+    if name not in ("mnist-table", "nist-table", "mnist-comparison"):
+        return []
+    text = files(__package__).joinpath("published", f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

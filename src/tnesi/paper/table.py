@@ -1,0 +1,159 @@
+"""Tables of test errors: methods x numbers of labels, several runs each."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.data import Data
+from tnesi.estimators.committee import mean_lower_bound
+from tnesi.model.classes import margins
+from tnesi.paper.network import Network, build
+from tnesi.paper.protocol import Labels, Method, Protocol, Task
+from tnesi.paper.run_folder import RunFolder
+from tnesi.system.progress import Progress, tell_iterations
+
+Array = npt.NDArray[Any]
+Key = tuple[str, str, Labels, int, int]
+"""Task, method, labels per class, run and seed of the mixture: what tells runs apart."""
+
+_EXAMPLES = 20
+
+
+def record_key(record: dict[str, Any]) -> Key:
+    return record["task"], record["method"], record["labels_per_class"], record["run"], record["seed"]
+
+
+def wanted_runs(protocol: Protocol) -> list[Key]:
+    """Return all runs of a protocol, in the order in which they are made: the mixtures one after the other."""
+    runs: list[Key] = []
+    for task in protocol.tasks:
+        for method in protocol.methods:
+            of_method = [
+                (task.name, method.name, labels, run, protocol.seed_of(run, labels))
+                for labels in protocol.labels_of(task)
+                for run in range(protocol.n_runs(method, labels))
+            ]
+            runs += sorted(of_method, key=lambda key: key[4])
+    return runs
+
+
+def run_table(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
+    """Make the runs that the folder does not have yet; each is kept as soon as it is done."""
+    done = {record_key(record) for record in folder.records}
+    pending = [key for key in wanted_runs(protocol) if key not in done]
+    progress.begin(len(pending))
+    for task in protocol.tasks:
+        for method in protocol.methods:
+            mine = [key for key in pending if key[:2] == (task.name, method.name)]
+            for seed in dict.fromkeys(key[4] for key in mine):
+                of_seed = [(key[2], key[3]) for key in mine if key[4] == seed]
+                _runs_of_seed(protocol, folder, data_of[task.name], progress, task, method, seed, of_seed)
+
+
+def _runs_of_seed(
+    protocol: Protocol,
+    folder: RunFolder,
+    data: Data,
+    progress: Progress,
+    task: Task,
+    method: Method,
+    seed: int,
+    runs: list[tuple[Labels, int]],
+) -> None:
+    name = f"{task.title}, {method.name}, mixture {seed}"
+    progress.tell(name)
+    keep = folder.path / f"unfinished-{task.name}-{method.name}-{seed}.tnesi"
+    network = Network(
+        build(protocol, method, seed),
+        data,
+        slice(protocol.train_rows),
+        keep=keep,
+        callback=tell_iterations(progress, name),
+    )
+    mixtures = network.classifier.mixtures_
+    for labels, run in runs:
+        progress.tell(f"{name}: {labels} labels per class, run {run + 1}")
+        began = time.perf_counter()
+        n_labels = network.learn(labels, label_seed(seed, run), protocol.one_label_iterations if labels == 1 else None)
+        learned = time.perf_counter()
+        t = network.test_posterior()
+        result = _result(network, data, t)
+        if run == 0:
+            _save_examples(folder, f"examples-{task.name}-{method.name}-{labels}", network, data, t)
+        folder.append(
+            {
+                "task": task.name,
+                "method": method.name,
+                "labels_per_class": labels,
+                "run": run,
+                "seed": seed,
+                "n_labels": n_labels,
+                **result,
+                "free_energy": mean_lower_bound(mixtures),
+                "iterations": network.classifier.n_iter_,
+                "converged": all(mixture.converged_ for mixture in mixtures),
+                "seconds": {
+                    "first layer": network.seconds,
+                    "second layer": learned - began,
+                    "prediction": time.perf_counter() - learned,
+                },
+                "data": data.name,
+                "note": data.note,
+            }
+        )
+        progress.advance()
+    keep.unlink(missing_ok=True)
+
+
+def label_seed(seed: int, run: int) -> int:
+    """Return the seed with which a run draws its labels: another one for each run and mixture."""
+    return int(np.random.SeedSequence((seed, run)).generate_state(1)[0])
+
+
+def _result(network: Network, data: Data, t: Array) -> dict[str, Any]:
+    assert data.test is not None
+    classes = network.classifier.classes_
+    predicted, truth = t.argmax(axis=1), np.searchsorted(classes, data.test.y)
+    confusion = np.zeros((classes.size, classes.size), int)
+    np.add.at(confusion, (truth, predicted), 1)
+    return {
+        "error": 100 * float(np.mean(predicted != truth)),
+        "classes": [str(k) for k in classes.tolist()],
+        "confusion": confusion.tolist(),
+    }
+
+
+def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t: Array) -> None:
+    """Keep the test rows with the largest and smallest margins, and the wrong ones that look most certain."""
+    assert data.test is not None
+    classes = network.classifier.classes_
+    margin = margins(t)
+    truth = np.asarray(data.test.y)
+    predicted = classes[t.argmax(axis=1)]
+    order = np.argsort(margin, kind="stable")
+    most = _one_of_each_class_in_turn(order[::-1], predicted)
+    wrong = most[(predicted != truth)[most]]
+    chosen = {"least": order[:_EXAMPLES], "most": most[:_EXAMPLES], "wrong": wrong[:_EXAMPLES]}
+    for kind, rows in chosen.items():
+        folder.save_arrays(
+            f"{name}-{kind}",
+            rows=rows,
+            images=np.asarray(data.test.X[rows]),
+            shape=np.array(data.rows.image_shape or (1, data.rows.n_features)),
+            truth=truth[rows].astype(str),
+            predicted=predicted[rows].astype(str),
+            margin=margin[rows],
+        )
+
+
+def _one_of_each_class_in_turn(rows: Array, classes: Array) -> Array:
+    """Reorder rows: first the first of each class, then the second of each, and so on."""
+    turn = np.empty(len(rows), int)
+    for k in np.unique(classes):
+        mine = classes[rows] == k
+        turn[mine] = np.arange(mine.sum())
+    return np.asarray(rows[np.argsort(turn, kind="stable")])

@@ -1,0 +1,208 @@
+"""Choose C', A and the threshold with the given labels only, as the paper does; and C' without any label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from tnesi.estimators.interruption import ctrl_c_stops
+from tnesi.estimators.parameters import canonical, check_integer
+from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labeling.labels import encode_labels
+from tnesi.model.rows import normalize
+from tnesi.search.exact import log_likelihood
+from tnesi.system.progress import Progress, tell_iterations
+from tnesi.system.threads import resolve_threads
+from tnesi.training.em import FreeEnergy
+
+Array = npt.NDArray[Any]
+
+_LIKELIHOOD_ROWS = 5000
+_NORM_FACTORS = (1.0, 0.5, 2.0)
+"""Norms that are tried: what `norm="auto"` leaves to share out above 1 per feature, and half and twice of it."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting: mean and standard error (over the splits) of the validation error in percent."""
+
+    truncation: int
+    norm: float
+    threshold: float
+    error: float
+    sem: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning found.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All settings, best first.
+    likelihoods : dict
+        Exact log-likelihood per row in nats by (norm, truncation), on a sample of the rows (the mean over the mixtures
+        of a committee); comparable between truncations of one norm.
+    n_train, n_validation : int
+        Labels in the two halves.
+    """
+
+    trials: list[Trial]
+    likelihoods: dict[tuple[float, int], float]
+    n_train: int
+    n_validation: int
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Parameters for SimpletronClassifier."""
+        first = self.trials[0]
+        return {"truncation": first.truncation, "norm": first.norm, "threshold": first.threshold}
+
+    def truncation_by_likelihood(self, norm: float | None = None) -> int:
+        """Return the C' of highest likelihood: the choice that needs no labels (the paper's section on convergence)."""
+        norm = self.trials[0].norm if norm is None else norm
+        of_norm = {c: value for (a, c), value in self.likelihoods.items() if a == norm}
+        return max(of_norm, key=lambda c: of_norm[c])
+
+
+def split_half(codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Split labeled rows half and half within each class; a class with one label has it in the first half.
+
+    Examples
+    --------
+    >>> train, validation = split_half(np.array([0, 0, 1, 1, 1, -1]), np.random.default_rng(0))
+    >>> len(train), len(validation)
+    (3, 2)
+    """
+    halves: tuple[list[Array], list[Array]] = ([], [])
+    for k in range(int(codes.max()) + 1):
+        members = rng.permutation(np.flatnonzero(codes == k))
+        halves[0].append(members[: -(-members.size // 2)])
+        halves[1].append(members[-(-members.size // 2) :])
+    return np.concatenate(halves[0]), np.concatenate(halves[1])
+
+
+def tune(
+    X: Any,
+    y: Any,
+    *,
+    truncations: Sequence[int] = (5, 15, 50),
+    norms: Sequence[float] | None = None,
+    thresholds: Sequence[float] = (0.4, 0.6, 0.8),
+    n_splits: int = 10,
+    unlabeled: Any = -1,
+    random_state: int = 0,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Tuned:
+    """Compare settings by the paper's protocol.
+
+    Only the given labels are used: half of them (in each class) to learn from, the other half to compare. A
+    mixture is learned once for each C' and A, from all rows without labels; the thresholds and splits share it.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        All rows, labeled or not.
+    y : array-like of shape (n_samples,)
+        Labels, at least two for some class; other rows have the marker `unlabeled`.
+    truncations, norms, thresholds : sequences
+        The settings. Norms are by default what "auto" chooses, and half and twice as much above 1 per feature.
+    n_splits : int
+        Random splits, over which the validation error is averaged.
+    unlabeled : object
+        The marker of rows without a label.
+    random_state : int
+        Decides mixtures and splits.
+    progress : Progress, optional
+        Hears how far it is.
+    **parameters : dict
+        Other parameters of SimpletronClassifier; `label_method` is "hebbian" if not given, the one with a threshold.
+
+    Returns
+    -------
+    found : Tuned
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> y[100:] = -1
+    >>> found = tune(X, y, truncations=[5, 15], norms=[220], thresholds=[0.6], n_splits=2, n_components=100)
+    >>> len(found.trials)
+    2
+    """
+    check_integer("n_splits", n_splits, 1)
+    for name, given in (("truncations", truncations), ("norms", norms), ("thresholds", thresholds)):
+        if given is not None and len(given) == 0:
+            raise ValueError(f"{name} is empty: give at least one value to try")
+    progress = progress or Progress()
+    parameters = {"label_method": "hebbian"} | parameters
+    codes, _ = encode_labels(y, unlabeled)
+    if np.bincount(codes[codes >= 0]).max() < 2:
+        raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")
+    splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
+    if norms is None:
+        progress.tell("choosing norms from the data")
+        norms = _norms_around_auto(X, random_state, parameters)
+    progress.begin(len(norms) * len(truncations) * len(thresholds))
+    trials: list[Trial] = []
+    likelihoods: dict[tuple[float, int], float] = {}
+    for norm, truncation in product(norms, truncations):
+        name = f"A = {norm:.4g}, C' = {truncation}"
+        classifier = SimpletronClassifier(
+            truncation=truncation, norm=norm, unlabeled=-1, random_state=random_state, **parameters
+        )
+        listener = tell_iterations(progress, name)
+        with ctrl_c_stops():
+            classifier.set_params(callback=listener).fit(X, codes).set_params(callback=None)
+        likelihoods[norm, truncation] = float(
+            np.mean([_likelihood(mixture, X, random_state) for mixture in classifier.mixtures_])
+        )
+        for threshold in thresholds:
+            progress.tell(f"{name}, threshold {threshold:g}")
+            classifier.set_params(threshold=threshold)
+            errors = [_validation_error(classifier, codes, *split) for split in splits]
+            progress.advance()
+            spread = float(np.std(errors, ddof=1)) if n_splits > 1 else float("nan")
+            trials.append(
+                Trial(truncation, norm, threshold, 100 * float(np.mean(errors)), 100 * spread / n_splits**0.5)
+            )
+    trials.sort(key=lambda trial: trial.error)
+    n_train, n_validation = (int(half.size) for half in splits[0])
+    return Tuned(trials, likelihoods, n_train, n_validation)
+
+
+def _norms_around_auto(X: Any, random_state: int, parameters: dict[str, Any]) -> list[float]:
+    known = PoissonMixture().get_params()
+    quick = {name: value for name, value in parameters.items() if name in known} | {"max_iter": 1, "tol": 0.0}
+    with ctrl_c_stops():
+        mixture = PoissonMixture(random_state=random_state, **quick).fit(X)
+    return [mixture.n_features_in_ + factor * (mixture.norm_ - mixture.n_features_in_) for factor in _NORM_FACTORS]
+
+
+def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Array, validation: Array) -> float:
+    some = np.full(codes.shape, -1, np.int64)
+    some[train] = codes[train]
+    with ctrl_c_stops():
+        classifier.fit_labels(some)
+    return float(np.mean(classifier.transduction_[validation] != codes[validation]))
+
+
+def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
+    X = canonical(X) if issparse(X) else np.asarray(X)
+    chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
+    n_threads = resolve_threads(mixture.n_threads)
+    rows = normalize(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
+    energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
+    with single_threaded_blas():
+        return energy.mean(log_likelihood(mixture._fields, rows, n_threads))

@@ -1,0 +1,198 @@
+"""The state of a fit after each iteration, in a folder: a killed fit goes on from there, to the same last bit.
+
+There is one file for each mixture, safetensors with a JSON header, which takes the place of the one before when it is
+whole. What follows from the data (sums, constants, statistics of the rows) is not in it but found again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from tnesi import kernels
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields
+from tnesi.search.exact import ExactSearch
+from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
+from tnesi.system.digest import content_digest
+from tnesi.system.files import InUseError, alone_in, replacing
+from tnesi.training.monitor import Monitor
+
+Array = npt.NDArray[Any]
+
+FORMAT = 3
+_MOST = 1e300  # JSON has no infinity
+_FIELDS = ("w", "log_w", "log_w_sum", "w_sum")
+_RECORD = ("iteration", "free_energy", "changed", "seconds")
+_ACTIVITIES = ("ids", "s", "log_sum")
+
+
+class CheckpointError(ValueError):
+    """A state from which a fit cannot go on; the message says what to do."""
+
+
+@dataclass
+class Checkpoint:
+    """Where a mixture keeps its state.
+
+    Attributes
+    ----------
+    path : Path
+    resume : bool
+        Whether to go on from what is there.
+    identity : dict
+        What has to be the same for that: parameters, and a digest of the data.
+    """
+
+    path: Path
+    resume: bool
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, fields: Fields, activities: Activities, search: Any, monitor: Monitor, *, stopped: bool) -> None:
+        """Keep the state after an iteration."""
+        arrays = {name: getattr(fields, name) for name in _FIELDS}
+        arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
+        age = 0
+        if isinstance(search, NeighborSearch) and search.lists is not None:
+            arrays["lists"], age = search.lists, search.age
+        header = {
+            "format": FORMAT,
+            "identity": self.identity,
+            "history": monitor.history,
+            "objective": monitor.objective,
+            "gain": min(monitor.gain, _MOST),
+            "stopped": stopped,
+            "age": age,
+        }
+        with replacing(self.path, sync=False) as temporary:
+            try:
+                text = json.dumps(header, default=_plain)
+                save_file(arrays, temporary, {"tnesi checkpoint": text, "checksum": content_digest(text, arrays)})
+            except SafetensorError as error:
+                raise OSError(f"{self.path} could not be written ({error}): is there room on the disk?") from error
+
+    def load(self, search: ExactSearch | NeighborSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
+        """Return fields, activities and whether learning has ended, and put search and monitor where they were.
+
+        There is nothing to go on from before the first iteration has been complete.
+        """
+        if not self.resume or not self.path.exists():
+            return None
+        header, arrays = self._read()
+        if header["identity"] != self.identity:
+            other = [name for name, value in self.identity.items() if header["identity"].get(name) != value]
+            raise CheckpointError(
+                f"{self.path} is of a fit with other {', '.join(other) or 'parameters'}: pass what it was begun with, "
+                "or another folder as checkpoint"
+            )
+        if isinstance(search, NeighborSearch) and "lists" in arrays:
+            search.lists, search.age = arrays["lists"], header["age"]
+        ended = monitor.restore(header["history"], header["objective"], header["gain"], stopped=header["stopped"])
+        fields = Fields(*(arrays[name] for name in _FIELDS))
+        return fields, Activities(*(arrays[name] for name in _ACTIVITIES)), ended
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        try:
+            with safe_open(self.path, "numpy") as file:
+                metadata = file.metadata()
+                header: dict[str, Any] = json.loads(metadata["tnesi checkpoint"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            if header["format"] != FORMAT:
+                raise CheckpointError(f"{self.path} was written by another version of tnesi: begin anew without resume")
+            if content_digest(metadata["tnesi checkpoint"], arrays) != metadata["checksum"]:
+                raise ValueError("its checksum does not match")
+            self._check(header, arrays)
+        except CheckpointError:
+            raise
+        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
+            raise CheckpointError(
+                f"{self.path} is damaged or no state of a fit ({error}): begin anew, without resume"
+            ) from error
+        return header, arrays
+
+    def _check(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+        n_fields, n_features = arrays["w"].shape
+        n, width = arrays["ids"].shape
+        shapes = {
+            "w": (n_fields, n_features),
+            "log_w": (n_fields, kernels.padded(n_features)),
+            "log_w_sum": (n_fields,),
+            "w_sum": (n_fields,),
+            "ids": (n, width),
+            "s": (n, width),
+            "log_sum": (n,),
+        }
+        fits = all(arrays[name].shape == shape for name, shape in shapes.items())
+        fits = fits and all(arrays[name].dtype == (np.int32 if name == "ids" else np.float32) for name in shapes)
+        identity, numbers = header["identity"], [header["objective"], header["gain"], header["age"]]
+        fits = fits and (identity["rows"], identity["features"], identity["n_components"]) == (n, n_features, n_fields)
+        fits = fits and width == identity["truncation"] and width > 0
+        has_lists = identity["search"] == NeighborSearch.name and n_fields > ALL_BELOW
+        fits = fits and ("lists" in arrays) == has_lists
+        if has_lists:
+            lists = arrays["lists"]
+            fits = fits and lists.dtype == np.int32 and lists.ndim == 2 and len(lists) == n_fields and lists.size > 0
+        fits = fits and isinstance(header["stopped"], bool) and all(isinstance(one, int | float) for one in numbers)
+        fits = fits and all(isinstance(entry[name], int | float) for entry in header["history"] for name in _RECORD)
+        if not fits or not header["history"]:
+            raise ValueError("its parts do not fit together")
+
+
+@contextmanager
+def checkpoints_in(folder: str | PathLike[str] | None) -> Iterator[None]:
+    """Let one fit at a time use a folder, and clear away what a killed one has left half written."""
+    if folder is None:
+        yield
+        return
+    place = Path(folder)
+    try:
+        with alone_in(place, wait=False):
+            for part in [*place.glob(".mixture-*.state.*.part"), *place.glob(".seeds.json.*.part")]:
+                with suppress(OSError):
+                    part.unlink()
+            yield
+    except InUseError:
+        raise CheckpointError(f"another fit uses {place}: wait for it, or pass another folder as checkpoint") from None
+    except (FileExistsError, NotADirectoryError):
+        if place.is_dir():
+            raise
+        raise CheckpointError(f"{place} is a file, and a folder is needed: pass another one as checkpoint") from None
+
+
+def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: bool) -> list[int]:
+    """Return the seeds with which the fit in a folder was begun, or keep these."""
+    if folder is None:
+        return seeds
+    path = Path(folder) / "seeds.json"
+    if resume and path.exists():
+        try:
+            kept = [int(seed) for seed in json.loads(path.read_text())]
+            if not all(0 <= seed < 2**31 for seed in kept):
+                raise ValueError("its numbers are no seeds")
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise CheckpointError(f"{path} is damaged ({error}): begin anew, without resume") from error
+        if len(kept) == len(seeds):
+            return kept
+        raise CheckpointError(
+            f"{folder} is of a fit with another number of mixtures: pass another folder as checkpoint"
+        )
+    for state in path.parent.glob("mixture-*.state"):
+        state.unlink()  # of an earlier fit, with other seeds
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(seeds))
+    return seeds
+
+
+def _plain(value: Any) -> Any:
+    """What a callback has put into the history as NumPy's numbers."""
+    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,182 @@
+"""Truncated variational EM: exact M-steps, E-steps that only ever improve K^(n)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.execution.part import Part, Summary
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior, Shrinkage
+from tnesi.model.rows import Rows
+from tnesi.search.exact import ExactSearch, FullSearch, full_step
+from tnesi.search.neighbors import NeighborSearch
+from tnesi.system.interrupt import complete_iterations
+from tnesi.training.checkpoint import Checkpoint
+from tnesi.training.monitor import Monitor
+from tnesi.training.self_labeling import TopLayer
+from tnesi.training.survey import Survey
+
+Array = npt.NDArray[Any]
+Search = ExactSearch | NeighborSearch | FullSearch
+
+
+class Engine(Protocol):
+    """All training rows, wherever they are, and passes over them; see :class:`tnesi.execution.local.LocalEngine`."""
+
+    n_rows: int
+    total: float
+
+    @property
+    def norm(self) -> float: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def part(self) -> Part: ...
+    @property
+    def activities(self) -> Activities: ...
+    def survey(self, seed: int) -> Survey: ...
+    def take(self, index: Array) -> Any: ...
+    def normalize(self, norm: float) -> None: ...
+    def begin(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
+    def step(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
+    def resume(self, fields: Fields, search: Any, activities: Activities) -> None: ...
+    def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields: ...
+    def sample(self, n_fields: int) -> Activities: ...
+    def sample_constant(self, n_fields: int) -> Array: ...
+
+
+@dataclass
+class FreeEnergy:
+    """Truncated free energy in nats per point (eq. 13): log-sums of I_c plus what does not depend on the field."""
+
+    constant: Array
+    weight: Array | None
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
+        """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
+        return cls(log_prior - rows.norm - rows.log_factorials(n_threads), weight)
+
+    def samples(self, log_sum: Array) -> Array:
+        return log_sum.astype(np.float64) + self.constant
+
+    def mean(self, log_sum: Array) -> float:
+        return float(np.average(self.samples(log_sum), weights=self.weight))
+
+
+def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Array:
+    """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
+
+    After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
+    """
+    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - norm, np.inf)
+    least = excess.min(axis=1, keepdims=True)
+    out: Array = activities.log_sum - least[:, 0] + np.log((activities.s * np.exp(least - excess)).sum(axis=1))
+    return out
+
+
+def run_em(
+    engine: Engine,
+    fields: Fields,
+    search: Search,
+    monitor: Monitor,
+    *,
+    max_iter: int,
+    top: TopLayer | None = None,
+    shrinkage: Shrinkage | None = None,
+    observe: Callable[[Fields], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Fields:
+    """Learn until the monitor says stop; Ctrl-C ends it with the iteration at hand.
+
+    `top` is the second layer of a recurrent network, which learns along. `observe` sees the fields after each
+    iteration has been recorded. The state after each iteration goes to `checkpoint`, or comes from there.
+
+    Returns
+    -------
+    fields : of the last complete iteration; those of ``engine.activities``
+    """
+    constant = -float(np.log(top.n_classes if top else len(fields))) - engine.norm
+
+    def record(fields: Fields, summary: Summary) -> bool:
+        log_prior = shrinkage.log_density(fields) / engine.total if shrinkage else 0.0
+        energy = float(summary.energy.sum()) / engine.total + constant
+        stop = monitor.record(energy, summary.changed / engine.n_rows, search.name, log_prior)
+        if observe:
+            observe(fields)
+        if checkpoint:
+            checkpoint.save(fields, engine.activities, search, monitor, stopped=stop)
+        return stop
+
+    if isinstance(search, FullSearch):
+        return _run_full(engine.part, fields, search, monitor, record, max_iter, top, shrinkage)
+    before = checkpoint.load(search, monitor) if checkpoint else None
+    if before:
+        fields, activities, ended = before
+        engine.resume(fields, search, activities)
+    else:
+        ended = record(fields, engine.begin(fields, search, top.prior() if top else None))
+    if ended:
+        return fields
+    spare, given = None, fields
+    try:
+        for complete in complete_iterations(max_iter + 1 - len(monitor.history)):
+            with complete:
+                new = engine.m_step(fields, shrinkage, spare)
+                if top:
+                    top.learn_along(engine.activities)
+                summary = engine.step(new, search, top.prior() if top else None)
+                spare = None if fields is given else fields
+                fields = new
+                stop = record(fields, summary)
+            if stop:
+                break
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+    return fields
+
+
+def _run_full(
+    part: Part,
+    fields: Fields,
+    search: FullSearch,
+    monitor: Monitor,
+    record: Callable[[Fields, Summary], bool],
+    max_iter: int,
+    top: TopLayer | None,
+    shrinkage: Shrinkage | None,
+) -> Fields:
+    """The same without truncation, where all but negligible activities are only held at the end. Rows are in memory."""
+    rows, weight = part.rows(), part.weight
+    prior, before = top.prior() if top else None, None
+    part.constant = rows.log_factorials(search.n_threads)
+
+    def summary(log_sum: Array, best: Array) -> Summary:
+        nonlocal before
+        each = log_sum.astype(np.float64) - part.constant
+        changed = len(best) if before is None else int(np.count_nonzero(best != before))
+        before = best
+        return Summary(np.array([np.sum(each if weight is None else weight * each)]), changed)
+
+    try:
+        for _ in range(max_iter):
+            new, log_sum, best = full_step(fields, rows, weight, prior, search.n_threads, shrinkage)
+            if record(fields, summary(log_sum, best)):
+                part.activities = search.find(fields, rows, prior)
+                return fields
+            if top:
+                top.learn_along(search.find(fields, rows, prior))
+                prior = top.prior()
+            fields = new
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+        part.activities = search.find(fields, rows, prior)
+        return fields
+    part.activities = search.find(fields, rows, prior)
+    record(fields, summary(part.activities.log_sum, part.activities.best))
+    return fields

@@ -1,0 +1,172 @@
+"""Rows of a stream that are kept, so that labels can be learned with the fields as they are now.
+
+Few labels are precious, and learning from them wants many rows at once, whose activities change as the fields do. So
+a classifier keeps some rows: those with labels, and of the others a sample (priority sampling). A row has the weight
+w = 2^(-age / half_life), times its own, and the priority w / u with u uniform in (0, 1]; the rows of highest priority
+are kept. Each then stands for max(w, tau), where tau is the highest priority that was not kept: so sums over the rows
+kept are, on average, those over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.model.rows import Matrix, row_hashes
+
+Array = npt.NDArray[Any]
+
+_LABELS_LAST = np.log(8)
+"""A label gives way to newer ones of its class when it is older by three half-lives."""
+_WAITING = 4
+"""Rows are let go of when so many times fewer than may be kept have come since the last time."""
+
+
+class Kept(NamedTuple):
+    """Rows with their labels.
+
+    Attributes
+    ----------
+    x : (N, D) array, or csr_array
+        As the layers want them.
+    hashes : (N,) array of uint64
+        Equal rows have equal ones.
+    label : (N,) array of int32
+        Class numbers, -1 for unlabeled.
+    number : (N,) array
+        Which rows of the stream these are.
+    log_weight, priority : (N,) arrays
+        log w and log (w / u), both up to the fading of all that has been seen (the clock).
+    born : (N,) array
+        The clock when a row came.
+    """
+
+    x: Matrix
+    hashes: Array
+    label: Array
+    number: Array
+    log_weight: Array
+    priority: Array
+    born: Array
+
+    def take(self, which: Array) -> Kept:
+        return Kept(self.x[which], *(array[which] for array in self[1:]))
+
+
+@dataclass
+class KeptRows:
+    """What is kept of a stream.
+
+    Attributes
+    ----------
+    parts : list of Kept
+        Rows in the order in which they came: what was kept the last time, and all since.
+    clock : float
+        -log of what is left of the weight of a row that came first.
+    threshold : float
+        log tau, up to the clock.
+    n_seen : int
+        Rows of the stream.
+    """
+
+    rng: np.random.Generator
+    parts: list[Kept] = field(default_factory=list)
+    clock: float = 0.0
+    threshold: float = -np.inf
+    n_seen: int = 0
+
+    def add(
+        self,
+        x: Matrix,
+        label: Array,
+        weight: Array | None,
+        half_life: float | None,
+        most: int,
+        present: Array | None = None,
+    ) -> None:
+        """Add the rows of a batch; `most` is how many to keep of all.
+
+        `present` says which rows of the stream these are, where others have no weight.
+        """
+        n = label.size
+        total = float(n if weight is None else weight.sum(dtype=np.float64))
+        self.clock += 0.0 if half_life is None else total * float(np.log(2)) / half_life
+        log_weight = np.full(n, self.clock) + (0.0 if weight is None else np.log(weight.astype(np.float64)))
+        priority = log_weight - np.log1p(-self.rng.random(n))
+        number = self.n_seen + (np.arange(n) if present is None else np.flatnonzero(present))
+        born = np.full(n, self.clock)
+        self.parts.append(Kept(x, row_hashes(x, 0, 1), label, number, log_weight, priority, born))
+        self.n_seen += n if present is None else present.size
+        if sum(part.label.size for part in self.parts[1:]) * _WAITING > most:
+            kept, self.threshold = self._chosen(most)
+            self.parts = [kept]
+
+    def sample(self, most: int) -> tuple[Kept, Array | None]:
+        """Return the rows kept, and how many each of them stands for relative to the others (None: all the same)."""
+        kept, threshold = self._chosen(most)
+        log_weight = np.maximum(kept.log_weight, threshold)
+        log_weight -= log_weight.max()
+        return kept, None if (log_weight == 0).all() else np.exp(log_weight).astype(np.float32)
+
+    def renumber(self, place: Array) -> None:
+        """Give each class another number."""
+        to = np.append(place, -1).astype(np.int32)
+        self.parts = [part._replace(label=to[part.label]) for part in self.parts]
+
+    def _chosen(self, most: int) -> tuple[Kept, float]:
+        """Return the rows to keep, and log tau."""
+        x, *others = zip(*self.parts, strict=True)
+        rows = _joined(Kept(_stacked(x), *map(np.concatenate, others)))
+        labeled = rows.label >= 0
+        room = max(most // 2, most - int(np.sum(~labeled)))
+        stays = _best(rows, labeled & _newest_labels(rows), room)
+        stays |= _best(rows, ~labeled, most - int(stays.sum()))
+        gone = rows.priority[~stays & ~labeled]
+        return rows.take(stays), max(self.threshold, float(gone.max(initial=-np.inf)))
+
+
+def _stacked(blocks: Sequence[Matrix]) -> Matrix:
+    dense: list[Array] = [block for block in blocks if not sparse.issparse(block)]
+    if len(dense) == len(blocks):
+        return np.concatenate(dense)
+    rows: list[sparse.csr_array] = [sparse.csr_array(block.astype(np.float32)) for block in blocks]
+    return sparse.csr_array(sparse.vstack(rows))
+
+
+def _joined(rows: Kept) -> Kept:
+    """Make one of equal rows with labels, which count together: it has the newest of their labels."""
+    labeled = np.flatnonzero(rows.label >= 0)[::-1]
+    _, newest, which = np.unique(rows.hashes[labeled], return_index=True, return_inverse=True)
+    if newest.size == labeled.size:
+        return rows
+    total = np.full(newest.size, -np.inf)
+    np.logaddexp.at(total, which, rows.log_weight[labeled])
+    log_weight = rows.log_weight.copy()
+    log_weight[labeled[newest]] = total
+    stays = rows.label < 0
+    stays[labeled[newest]] = True
+    return rows._replace(log_weight=log_weight).take(stays)
+
+
+def _best(rows: Kept, among: Array, most: int) -> Array:
+    """Return which of some rows to keep: those of the highest priorities, and as many of every class."""
+    index = np.flatnonzero(among)
+    index = index[np.lexsort((-rows.priority[index], rows.label[index]))]
+    label = rows.label[index]
+    rank = np.arange(index.size) - np.searchsorted(label, label)
+    chosen = np.zeros(among.size, bool)
+    chosen[index[np.lexsort((-rows.priority[index], rank))[:most]]] = True
+    return chosen
+
+
+def _newest_labels(rows: Kept) -> Array:
+    """Return which rows are not much older than the newest label of their class."""
+    newest = np.full(rows.label.max(initial=-1) + 2, -np.inf)
+    np.maximum.at(newest, rows.label, rows.born)
+    out: Array = rows.born >= newest[rows.label] - _LABELS_LAST
+    return out

@@ -1,0 +1,67 @@
+"""The published online rule: mini-batches in random order, W_c += eps sum_n s_nc (y_n - W_c) (eq. 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields
+from tnesi.model.rows import Rows
+from tnesi.search.exact import ExactSearch, FullSearch
+from tnesi.training.em import FreeEnergy, log_sum_of_joints
+from tnesi.training.monitor import Monitor
+from tnesi.training.self_labeling import TopLayer
+
+Array = npt.NDArray[Any]
+
+
+def run_hebbian(
+    rows: Rows,
+    weight: Array | None,
+    fields: Fields,
+    search: ExactSearch | FullSearch,
+    monitor: Monitor,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    top: TopLayer | None = None,
+) -> tuple[Fields, Activities]:
+    """Learn for `max_iter` epochs; Ctrl-C ends it with the weights as they are (each mini-batch is complete).
+
+    `top` is the second layer, which learns from each mini-batch beside the first.
+    The free energy of an epoch is the mean over its points, each with the weights it met.
+    """
+    n = len(rows)
+    total = float(n if weight is None else weight.sum(dtype=np.float64))
+    rate = learning_rate * len(fields) / total
+    n_prior = top.n_classes if top and top.recurrent else len(fields)
+    energy = FreeEnergy.of(rows, weight, -np.log(n_prior), n_threads)
+    before = None
+    try:
+        for _ in range(max_iter):
+            log_sum, best = np.empty(n, np.float32), np.empty(n, np.int32)
+            order = rng.permutation(n)
+            for start in range(0, n, batch_size):
+                points = order[start : start + batch_size]
+                batch, w = rows.take(points), None if weight is None else weight[points]
+                activities = search.start(fields, batch, top.prior(points, inferred=False) if top else None)
+                if top:
+                    top.learn_batch(activities, points)
+                    if top.recurrent:  # now with the labels just inferred
+                        activities = search.start(fields, batch, top.prior(points))
+                log_sum[points] = log_sum_of_joints(fields, activities, rows.norm)
+                best[points] = activities.best
+                fields.hebbian_step(batch, w, activities, rate, n_threads)
+            changed = 1.0 if before is None else float(np.mean(best != before))
+            before = best
+            if monitor.record(energy.mean(log_sum), changed, search.name):
+                break
+    except KeyboardInterrupt:
+        monitor.interrupted = True
+    return fields, search.start(fields, rows, top.prior() if top else None)

@@ -1,0 +1,113 @@
+"""Streams after Ctrl-C, with odd weights, and with classes that nobody has met yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi.labeling.labeler import Labeler
+
+
+def few(y: Any, n_classes: int = 10, per_class: int = 5) -> Any:
+    label = np.full(len(y), -1)
+    for k in range(n_classes):
+        label[np.flatnonzero(y == k)[:per_class]] = k
+    return label
+
+
+def interrupted(clf: SimpletronClassifier, X: Any, where: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Ctrl-C come while a stream learns its classes."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, stop)
+        with pytest.raises(KeyboardInterrupt):
+            clf.predict(X)
+
+
+@pytest.mark.parametrize(("where", "name"), [(Labeler, "learn"), (SimpletronClassifier, "_keep")])
+def test_ctrl_c_in_the_first_prediction_loses_nothing(
+    digits: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, where: Any, name: str
+) -> None:
+    X, y = digits
+    clf, other = (
+        SimpletronClassifier(60, random_state=0).partial_fit(X[:600], few(y[:600], 7), classes=np.arange(10))
+        for _ in range(2)
+    )
+    interrupted(clf, X[:5], where, name, monkeypatch)
+    np.testing.assert_array_equal(clf.classes_, np.arange(10))
+    np.testing.assert_array_equal(clf.predict_proba(X), other.predict_proba(X))
+    clf.partial_fit(X[600:700])
+    other.partial_fit(X[600:700])
+    np.testing.assert_array_equal(clf.predict_proba(X), other.predict_proba(X))
+
+
+def test_ctrl_c_late_in_fit_labels_leaves_the_old_labels(
+    digits: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = digits
+    clf = SimpletronClassifier(60, random_state=0).fit(X, few(y))
+    before = clf.predict_proba(X)
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tnesi.estimators.second_layer.confidence", stop)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit_labels(few(y, 5))
+    assert len(clf.classes_) == len(clf.label_confidence_) == 10
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    assert clf.suggest(3)
+
+
+def test_unknown_classes_are_met_in_the_first_prediction(digits: tuple[Any, Any]) -> None:
+    X, y = digits
+    clf = SimpletronClassifier(100, random_state=0, unknown_classes=4).partial_fit(X[:900], few(y[:900], 6))
+    assert set(clf.predict(X[900:])) <= {-1, 0, 1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("given", [{"classes": np.arange(10)}, {"y": 7}])
+def test_suggestions_before_there_are_two_classes(digits: tuple[Any, Any], given: Any) -> None:
+    X, _ = digits
+    if "y" in given:
+        label = np.full(600, -1)
+        label[3] = given["y"]
+        given = {"y": label}
+    assert len(SimpletronClassifier(60, random_state=0).partial_fit(X[:600], **given).suggest(5)) == 5
+
+
+def test_rows_without_weight_are_counted(digits: tuple[Any, Any]) -> None:
+    X, _ = digits
+    weight = np.ones(600)
+    weight[:300] = 0
+    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:600], sample_weight=weight)
+    assert clf.kept_rows_.tolist() == list(range(300, 600))
+    clf.partial_fit(X[600:700])
+    assert clf.kept_rows_.tolist() == list(range(300, 700))
+
+
+def test_a_loaded_stream_names_the_same_rows(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, y = digits
+    label = few(y[:900])
+    clf = SimpletronClassifier(60, random_state=0, keep_rows=100).partial_fit(X[:900], label)
+    save(clf, tmp_path / "stream.tnesi")
+    loaded = load(tmp_path / "stream.tnesi")
+    assert loaded.suggest(5) == clf.suggest(5)
+    loaded.fit_labels(label)  # of all rows of the stream
+    np.testing.assert_array_equal(loaded.transduction_[loaded._label >= 0], label[clf.kept_rows_][loaded._label >= 0])
+
+
+def test_weights_mean_the_same_in_all_batches(digits: tuple[Any, Any]) -> None:
+    X, _ = digits
+    light = np.full(100, 0.01)
+    stream = PoissonMixture(60, random_state=0).partial_fit(X[:600])
+    before = stream._stream.weight_seen
+    stream.partial_fit(X[600:700], sample_weight=light)
+    assert stream._stream.weight_seen == pytest.approx(before + 1)

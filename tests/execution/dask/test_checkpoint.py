@@ -1,0 +1,67 @@
+"""Fits on a cluster keep their state like others, and one can go on where the other has stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy.sparse import csr_array
+
+from tnesi import PoissonMixture
+from tnesi.execution import store
+
+
+class Stop(Exception):  # noqa: N818 - nothing went wrong
+    pass
+
+
+def stop(record: dict[str, Any]) -> None:
+    if record["iteration"] == 3:
+        raise Stop
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}])
+@pytest.mark.parametrize("engines", [("dask", "dask"), ("local", "dask"), ("dask", "local")])
+def test_going_on_gives_the_same_bits(
+    digits: tuple[Any, Any],
+    tmp_path: Path,
+    client: Client,
+    parameters: dict[str, Any],
+    engines: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store, "_GRAIN", 256)
+    X, _ = digits
+    settings: dict[str, Any] = {
+        "n_components": 60,
+        "norm": 180,
+        "max_iter": 6,
+        "tol": 0,
+        "random_state": 0,
+    } | parameters
+    expected = PoissonMixture(**settings).fit(X)
+    settings |= {"checkpoint": tmp_path, "scheduler": client}
+    with pytest.raises(Stop):
+        PoissonMixture(**settings, engine=engines[0], callback=stop).fit(X)
+    found = PoissonMixture(**settings, engine=engines[1], resume=True).fit(X)
+    np.testing.assert_array_equal(expected.weights_, found.weights_)
+    np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
+    assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
+
+
+def test_sparse_rows_are_refused(digits: tuple[Any, Any], client: Client) -> None:
+    with pytest.raises(ValueError, match="pass engine='local'"):
+        PoissonMixture(10, engine="dask", scheduler=client).fit(csr_array(digits[0]))

@@ -1,0 +1,180 @@
+"""Which cluster a fit learns on, and what it says where there is none that can."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.execution.dask import cluster
+from tnesi.execution.dask.cluster import Cluster, ClusterError
+
+
+def mixture(**parameters: Any) -> PoissonMixture:
+    return PoissonMixture(**({"n_components": 40, "norm": 90, "max_iter": 3, "tol": 0, "random_state": 0} | parameters))
+
+
+def assert_same(one: PoissonMixture, other: PoissonMixture) -> None:
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
+def test_workers_with_another_version() -> None:
+    with pytest.raises(ClusterError, match=r"worker tcp://a has tnesi 0\.0\.1: install tnesi \d"):
+        cluster.complaint("tcp://a", "0.0.1")
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "smoke://signals:1"])
+def test_a_wrong_address(counts: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    with pytest.raises(ClusterError, match=f"no Dask scheduler answers at '{address}': start one"):
+        mixture(engine="dask", scheduler=address).fit(counts)
+
+
+def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.1)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp") as local,
+        pytest.raises(ClusterError, match="has no workers: start some with `dask worker"),
+    ):
+        mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("during_a_pass", [False, True])
+def test_a_scheduler_that_dies(
+    counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_a_pass: bool
+) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 8)  # also how long the client looks for a lost scheduler
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 90)
+    file = tmp_path / "scheduler.json"
+    common = f"--scheduler-file {file} --host 127.0.0.1 --no-dashboard"
+    scheduler = _start(f"distributed.cli.dask_scheduler {common} --port 0")
+    worker = _start(f"distributed.cli.dask_worker {common} --nthreads 1 --no-nanny --local-directory {tmp_path}")
+
+    def kill(record: dict[str, Any]) -> None:
+        if record["iteration"] != 2:
+            return
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)  # from here on nobody answers
+        if during_a_pass:  # the next one; where it is over sooner, a later one
+            threading.Timer(0.002, scheduler.kill).start()
+        else:
+            scheduler.kill()
+            scheduler.wait()
+
+    try:
+        address = _address_in(file)
+        model = mixture(engine="dask", scheduler=address, max_iter=100_000, callback=kill)
+        with pytest.raises(ClusterError, match=rf"scheduler at {address} no longer answers: start it"):
+            model.fit(counts)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def _start(module: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", *module.split()], stderr=subprocess.DEVNULL)
+
+
+def _address_in(file: Path) -> str:
+    """Return the address of a scheduler once it has written its file."""
+    for _ in range(1800):
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            return str(json.loads(file.read_text())["address"])
+        time.sleep(0.05)
+    raise AssertionError("no scheduler within 90 s")
+
+
+def test_a_closed_client(counts: Any) -> None:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as local:
+        client = Client(local, set_as_default=False)
+        client.close()
+        with pytest.raises(ClusterError, match="client is closed: pass one that is connected"):
+            mixture(engine="dask", scheduler=client).fit(counts)
+
+
+def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client has heard last, of its own accord, leaves them out."""
+    monkeypatch.setattr(threads, "scheduler_info", lambda **_: threads.sync(threads.scheduler.identity, n_workers=0))
+    assert threads.scheduler_info()["workers"] == {}
+    assert set(Cluster(threads).workers()) == set(threads.nthreads())
+
+
+def test_an_address(counts: Any, processes: Client) -> None:
+    far = mixture(engine="dask", scheduler=processes.scheduler.address).fit(counts)
+    assert_same(mixture().fit(counts), far)
+
+
+def test_the_client_in_use(counts: Any, processes: Client) -> None:
+    with processes.as_current():
+        assert_same(mixture().fit(counts), mixture(engine="dask").fit(counts))
+
+
+def test_a_cluster_of_its_own(counts: Any) -> None:
+    import multiprocessing
+
+    before = multiprocessing.active_children()
+    assert_same(mixture().fit(counts), mixture(engine="dask", n_threads=1).fit(counts))
+    assert multiprocessing.active_children() == before
+
+
+CTRL_C = """
+import multiprocessing, os, signal, warnings
+import numpy as np
+from tnesi import PoissonMixture
+
+def stop(record):
+    if record["iteration"] == 2:
+        os.killpg(0, signal.SIGINT)  # as a terminal does: the workers hear it too
+
+X = np.random.default_rng(0).integers(1, 30, (500, 12))
+with warnings.catch_warnings(record=True) as caught:
+    mixture = PoissonMixture(20, tol=0, random_state=0, engine="dask", n_threads=1, callback=stop).fit(X)
+print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_iteration_and_the_cluster() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CTRL_C], capture_output=True, text=True, check=False, start_new_session=True, timeout=180
+    )
+    assert ended.stdout.startswith("2 learning was interrupted"), ended.stderr
+    assert ended.stdout.endswith("(2 complete) []\n")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CTRL_C)
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, start_new_session=True, timeout=180
+    )
+    assert "needs its calls under `if __name__ == '__main__':`" in ended.stderr
+
+
+def test_without_the_library(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'tnesi\[dask\]'"):
+        mixture(engine="dask").fit(counts)
+
+
+@pytest.mark.parametrize("parameters", [{"solver": "hebbian"}, {"truncation": None, "n_components": 600}])
+def test_what_only_one_process_can_do(counts: Any, threads: Client, parameters: Any) -> None:
+    with pytest.raises(ValueError, match="engine='local'"):
+        mixture(engine="dask", scheduler=threads, **parameters).fit(counts)
+    with pytest.raises(ValueError, match="engine='local'"):
+        SimpletronClassifier(recurrent=True, engine="dask", scheduler=threads).fit(counts, counts[:, 0])
+    with pytest.raises(ValueError, match="scheduler=3: pass a"):
+        mixture(engine="dask", scheduler=3).fit(counts)

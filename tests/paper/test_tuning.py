@@ -1,0 +1,104 @@
+"""The paper's tuning: only the given labels count, half to learn and half to compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tnesi.paper.tuning
+from tnesi import SimpletronClassifier
+from tnesi.data import few_labels
+from tnesi.paper.tuning import split_half, tune
+from tnesi.system.progress import Progress
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=60).filter(lambda codes: max(codes) >= 0), st.integers(0, 9))
+def test_split_half(codes: list[int], seed: int) -> None:
+    y = np.array(codes)
+    train, validation = split_half(y, np.random.default_rng(seed))
+    assert sorted([*train, *validation]) == np.flatnonzero(y >= 0).tolist()
+    for k in range(max(codes) + 1):
+        n_train, n_validation = (y[train] == k).sum(), (y[validation] == k).sum()
+        assert n_train - n_validation in (0, 1)
+
+
+def test_the_likelihood_of_a_committee_is_the_mean_of_its_mixtures(digits: Any) -> None:
+    X, y = digits[0][:400], np.where(np.arange(400) < 100, digits[1][:400], -1)
+    settings: dict[str, Any] = {"n_components": 40, "max_iter": 3, "tol": 0}
+    found = tune(X, y, truncations=[5], norms=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
+    clf = SimpletronClassifier(truncation=5, norm=180, n_mixtures=2, random_state=0, **settings).fit(X, y)
+    own = [tnesi.paper.tuning._likelihood(mixture, X, 0) for mixture in clf.mixtures_]
+    assert found.likelihoods[180, 5] == pytest.approx(np.mean(own))
+    assert own[0] != own[1]
+
+
+def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = digits
+    few = few_labels(y, 6, np.random.default_rng(0))
+    fits, seen = [], []
+
+    class Counting(SimpletronClassifier):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            fits.append(self.get_params()["truncation"])
+            return super().fit(X, y, sample_weight)
+
+        def fit_labels(self, y: Any) -> Any:
+            seen.append(np.flatnonzero(y >= 0))
+            return super().fit_labels(y)
+
+    monkeypatch.setattr(tnesi.paper.tuning, "SimpletronClassifier", Counting)
+    found = tune(X, few, truncations=[3, 9], norms=[200], thresholds=[0.5, 0.7], n_splits=3, n_components=80)
+    assert fits == [3, 9]
+    assert (len(found.likelihoods), found.n_train, found.n_validation) == (2, 30, 30)
+    assert len(seen) == 2 * 2 * 3
+    labeled = set(np.flatnonzero(few >= 0).tolist())
+    for rows in seen:
+        assert rows.size == 30
+        assert set(rows.tolist()) <= labeled
+    assert [t.error for t in found.trials] == sorted(t.error for t in found.trials)
+    assert found.best["truncation"] in (3, 9)
+    assert set(found.likelihoods) == {(200, 3), (200, 9)}
+
+
+def test_it_finds_a_norm_that_works(digits: Any) -> None:
+    X, y = digits
+    few = few_labels(y, 10, np.random.default_rng(1))
+    found = tune(X, few, truncations=[5], norms=[5000, 250], thresholds=[0.6], n_splits=4, n_components=150)
+    assert found.best["norm"] == 250  # over 5 seeds an error of 8 +- 3 %, with 5000 of 44 +- 4 %
+
+
+def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
+    X, y = digits
+    steps: list[float] = []
+
+    class Steps(Progress):
+        def begin(self, total: float) -> None:
+            steps.append(total)
+
+        def advance(self, amount: float = 1) -> None:
+            steps.append(amount)
+
+    found = tune(X[:400], y[:400], truncations=[4], thresholds=[0.6], n_splits=1, n_components=50, progress=Steps())
+    above = sorted(t.norm - 64 for t in found.trials)
+    assert above[1] / above[0] == pytest.approx(2)
+    assert above[2] / above[1] == pytest.approx(2)
+    assert steps == [3, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"truncations": []}, "truncations is empty"), ({"n_splits": 0}, "n_splits"), ({"norms": []}, "norms is empty")],
+)
+def test_bad_settings(digits: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tune(*digits, **changes)
+
+
+def test_one_label_per_class_cannot_be_split(digits: Any) -> None:
+    X, y = digits
+    with pytest.raises(ValueError, match="at least two labels"):
+        tune(X, few_labels(y, 1, np.random.default_rng(0)))

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.system.threads import resolve_threads
+
+
+def test_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert resolve_threads(None) == available
+    assert resolve_threads(7) == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "1,2")
+    assert resolve_threads(None) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert resolve_threads(None) == available
+
+
+def test_processes_that_run_together_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)), raising=False)
+    for n, expected in (("4", 3), ("5", 2), ("100", 1), ("", 12)):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", n)
+        assert resolve_threads(None) == expected
+    assert resolve_threads(7) == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    assert resolve_threads(None) == 5
+
+
+def test_tasks_of_a_dask_worker_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client, LocalCluster
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)), raising=False)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        assert client.submit(resolve_threads, None).result() == 3
+    assert resolve_threads(None) == 12
+
+
+def test_jobs_of_joblib_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from joblib import Parallel, cpu_count, delayed
+    from joblib.externals.loky import get_reusable_executor
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    try:
+        found = Parallel(n_jobs=2)(delayed(resolve_threads)(None) for _ in range(4))
+    finally:
+        get_reusable_executor().shutdown(wait=True)
+    assert found == [max(1, cpu_count() // 2)] * 4  # of those that this process may use
+
+
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
+def test_same_bits_with_any_number_of_threads(
+    digits: tuple[np.ndarray, np.ndarray], parameters: dict[str, object]
+) -> None:
+    X, _ = digits
+    fits = [
+        PoissonMixture(200, norm=180, max_iter=4, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        for n in (1, 2, 3)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].weights_, other.weights_)
+        np.testing.assert_array_equal(fits[0].transform(X).toarray(), other.transform(X).toarray())
+
+
+def test_same_bits_with_neighborhoods(rng: np.random.Generator) -> None:
+    X = rng.integers(0, 30, (3000, 20)).astype(np.uint8)
+    X[:, 0] += 1
+    y = np.where(np.arange(3000) < 100, np.arange(3000) % 4, -1)
+    fits = [
+        SimpletronClassifier(600, norm=100, max_iter=3, tol=0, label_max_iter=5, random_state=3, n_threads=n).fit(X, y)
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].mixture_.weights_, fits[1].mixture_.weights_)
+    np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+def test_same_seed_same_result(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = digits
+    first, second, other = (PoissonMixture(50, max_iter=3, tol=0, random_state=seed).fit(X) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+    assert not np.array_equal(first.weights_, other.weights_)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
+def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, parameters: dict[str, object]) -> None:
+    """Large enough for BLAS to divide its products among threads, which would change the last bits."""
+    X = rng.poisson(rng.gamma(0.3, 5.0, (40, 700))[rng.integers(0, 40, 2500)]).astype(np.uint8)
+    fits = [
+        PoissonMixture(1100, norm=900, max_iter=1, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
+    np.testing.assert_array_equal(fits[0].predict(X[:200]), fits[1].predict(X[:200]))
+
+
+def test_prediction_leaves_the_threads_of_blas_alone(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    def blas() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    X, _ = digits
+    mixture = PoissonMixture(60, norm=180, search="exact", max_iter=2, tol=0, random_state=0).fit(X)
+    before = blas()
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: mixture.predict(X), range(8)))
+    assert blas() == before
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_prediction_does_not_change_the_model(rng: np.random.Generator) -> None:
+    import pickle
+
+    X = rng.integers(1, 30, (1500, 12)).astype(np.uint8)
+    mixture = PoissonMixture(600, norm=60, max_iter=2, tol=0, random_state=0).fit(X)
+    before = pickle.dumps(mixture)
+    mixture.predict(X)
+    assert pickle.dumps(mixture) == before
