@@ -17,13 +17,13 @@ import numpy.typing as npt
 from report import Row
 
 from tnesi.execution.dask.cluster import Cluster, own_cluster
+from tnesi.execution.engine import Engine
 from tnesi.execution.local import LocalEngine
 from tnesi.execution.part import Part
 from tnesi.execution.store import ArrayStore
 from tnesi.model.fields import Fields, draw_distinct, start_around
 from tnesi.model.rows import normalize
 from tnesi.search.neighbors import NeighborSearch
-from tnesi.training.em import Engine
 
 A, C, TRUNCATION, THREADS = 900, 10_000, 15, 2
 COPIES, TURNS, AT_A_TIME = 10, 10, 3

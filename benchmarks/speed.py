@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -136,12 +137,12 @@ def labels(options: argparse.Namespace) -> list[Row]:
 def predict(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
     classifier = SimpletronClassifier(C, norm=A, random_state=0).fit(mnist.X, mnist.y)
-    mixture, found = classifier.mixture_, {}
-    neighbors: Any = mixture._search
-    for name, search in (("neighbors", neighbors), ("exact", ExactSearch(TRUNCATION, THREADS))):
-        mixture._search = search
-        error = 100 * (1 - classifier.score(mnist.test.X, mnist.test.y))
-        found[name] = (best_of(3, lambda: classifier.predict(mnist.test.X)), error)
+    found, model = {}, classifier.model_
+    exact = replace(model, mixtures=(replace(model.mixtures[0], search=ExactSearch(TRUNCATION, THREADS)),))
+    contenders = {"neighbors": classifier, "exact": SimpletronClassifier.from_model(exact, classifier.mixtures_)}
+    for name, contender in contenders.items():
+        error = 100 * (1 - contender.score(mnist.test.X, mnist.test.y))
+        found[name] = (best_of(3, partial(contender.predict, mnist.test.X)), error)
     ratio, difference = found["exact"][0] / found["neighbors"][0], found["neighbors"][1] - found["exact"][1]
     note = f"{found['neighbors'][0]:.2f} s against {found['exact'][0]:.2f} s"
     return [

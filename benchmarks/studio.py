@@ -53,19 +53,19 @@ def first_layer(data: Data, name: str, seed: int, kept: Path | None) -> FirstLay
     if path is None or not path.exists():
         layer = learn_mixture(data, Settings(seed=seed), lambda *_: False)
         if path is not None:
-            save(layer.classifier, path)
+            save(layer.classifier(layer.model), path)
         return layer
     found = load(path)
     assert isinstance(found, SimpletronClassifier)
-    return FirstLayer(found)
+    return FirstLayer.of(found)
 
 
 def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tuple[int, ...]) -> Run:
     """Return the errors of one mixture for one way to choose; `draw` is the seed of random choice."""
     assert data.test is not None
     truth, test_truth = data.y.astype(str), data.test.y.astype(str)
-    test = layer.classifier._activities_of(data.test.X)
-    labeler, known = layer.classifier._known_labeler(), Known.nothing(truth.size)
+    test = layer.model.activities_of(data.test.X, layer.labeler.n_threads)
+    labeler, known = layer.labeler, Known.nothing(truth.size)
     labels: dict[int, str] = {}
     at_random = iter(np.random.default_rng(draw).permutation(truth.size).tolist())
     run: Run = {key: [] for key in ("error", *(("true", "expected", "low", "high") if way == "queue" else ()))}
@@ -84,7 +84,7 @@ def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tup
 def _note(run: Run, learned: Learned, truth: Array, test: Any, test_truth: Array) -> None:
     assert learned.model is not None
     names, free = np.array(learned.names), learned.label < 0
-    found = names[learned.model._classes.posterior(test).argmax(axis=1)]
+    found = names[learned.model.posterior(test).argmax(axis=1)]
     run["error"].append(100 * float(np.mean(found != test_truth)))
     if "true" in run and learned.estimate is not None:
         run["true"].append(100 * float(np.mean(names[learned.best][free] != truth[free])))

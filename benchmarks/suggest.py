@@ -62,18 +62,19 @@ def ask(data: Data, seed: int) -> dict[str, list[float]]:
     assert data.test is not None
     nothing = np.full(len(data.y), -1)
     classifier = SimpletronClassifier(random_state=seed).fit(data.X, nothing)
-    test = classifier._activities_of(data.test.X)
+    waiting = classifier.model_
+    test = classifier.activities_of(data.test.X)
     errors: dict[str, list[float]] = {}
     for way, choose in WAYS.items():
         rng, y = np.random.default_rng(seed), nothing.copy()
-        classifier._keep_none(nothing, np.empty(0))
+        classifier = SimpletronClassifier.from_model(waiting, classifier.mixtures_, classifier.get_params())
         errors[way] = []
         while (y >= 0).sum() < SHOWN[-1]:
             rows = choose(classifier, np.flatnonzero(y < 0), rng)
             y[rows] = data.y[rows]
             classifier.fit_labels(y)
             if (y >= 0).sum() in SHOWN:
-                found = classifier.classes_[classifier._classes.posterior(test).argmax(axis=1)]
+                found = classifier.classes_[classifier.model_.posterior(test).argmax(axis=1)]
                 errors[way].append(100 * float(np.mean(found != data.test.y)))
     return errors
 

@@ -21,6 +21,11 @@ from tnesi.data import Data, DataNotFoundError, load_named
 # Where the tests run in the background of a shell, Ctrl-C is ignored, and their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests that run at the same time share the processors.
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)):
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // workers)))
+
 # The same examples everywhere and always; `make test-random` looks for others. Tests that are slow for an example take
 # a fraction of max_examples.
 _PROFILE = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
@@ -31,12 +36,16 @@ settings.load_profile(os.environ.get("TNESI_EXAMPLES", "fixed"))
 
 _SLOW_TESTS = set((Path(__file__).with_name("slow.txt")).read_text().splitlines())
 """Measured by slowest.py."""
-_SLOW_FILES = tuple(f"test_{name}.py" for name in ["cluster", "comparison", "dask", "dask_checkpoint", "demo", "fuzz"])
+_SLOW_FILES = tuple(f"test_{name}.py" for name in ["comparison", "demo", "fuzz"])
+
+
+def _is_slow_file(path: Path) -> bool:
+    return path.name in _SLOW_FILES or (path.parent.name == "dask" and path.name != "test_shared_array.py")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Without slow tests, do not even import files that have no others: each worker would take seconds for it."""
-    return True if config.option.markexpr == "not slow" and collection_path.name in _SLOW_FILES else None
+    return True if config.option.markexpr == "not slow" and _is_slow_file(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
@@ -47,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         in_browser = folder.name == "browser"
         as_process = folder.name == "studio" and "run" in getattr(item, "fixturenames", ())
         measured = item.nodeid.partition("[")[0] in _SLOW_TESTS
-        if in_browser or as_process or measured or item.path.name in _SLOW_FILES:
+        if in_browser or as_process or measured or _is_slow_file(item.path):
             item.add_marker(pytest.mark.slow)
     items.sort(key=_order)
 

@@ -26,9 +26,9 @@ from typing import Any
 FREE = {"BROWSER", "COLUMNS", "PYTEST_CURRENT_TEST", "TMPDIR", "TNESI_DATA", "TNESI_STUDIO_TOKEN", "XDG_CACHE_HOME"}
 """Variables that are read when they are needed. All others may have been read by an import."""
 _IMPORTED = (
-    "tnesi.cli.app", "tnesi.estimators.simpletron_classifier", "tnesi.data", "tnesi.model_file", "tnesi.studio.first_layer",
-    "tnesi.studio.server", "anyio._backends._asyncio", "pandas", "PIL.Image", "PIL.PngImagePlugin", "typer._adapters",
-    "uvicorn.lifespan.on", "uvicorn.loops.asyncio",
+    "tnesi.cli.app", "tnesi.estimators.simpletron_classifier", "tnesi.data", "tnesi.model_file",
+    "tnesi.studio.first_layer", "tnesi.studio.server", "anyio._backends._asyncio", "pandas", "PIL.Image",
+    "PIL.PngImagePlugin", "typer._adapters", "uvicorn.lifespan.on", "uvicorn.loops.asyncio",
 )  # fmt: skip
 
 

@@ -12,14 +12,14 @@ __all__ = ["PoissonMixture", "SimpletronClassifier", "load", "save"]
 __version__ = "0.1.0"
 
 _HOME = {
-    "PoissonMixture": "mixture",
-    "SimpletronClassifier": "classifier",
+    "PoissonMixture": "estimators.poisson_mixture",
+    "SimpletronClassifier": "estimators.simpletron_classifier",
     "load": "model_file",
     "save": "model_file",
 }
 
 
-_ROOMS = ("data", "model_selection", "presets", "report")
+_ROOMS = ("data", "model_selection", "paper", "report")
 
 
 def __getattr__(name: str) -> Any:

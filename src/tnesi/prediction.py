@@ -152,8 +152,8 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -
     Rows without a label are left out.
     """
     y = np.asarray(data.y, dtype=object)
-    known = model.classes_.tolist()
-    named = known[:-1] if model._unknown else known
+    known = model.settle().classes_.tolist()
+    named = known[:-1] if model.has_unknown_class_ else known
     code_of = {_key(k): i for i, k in enumerate(named)}
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in named))]
     if not given:
@@ -164,8 +164,8 @@ def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -
             "labels of the same kind"
         )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
-    code_of |= {name: len(named) if model._unknown else len(named) + i for i, name in enumerate(strangers)}
-    classes = known if model._unknown else [*known, *strangers]
+    code_of |= {name: len(named) if model.has_unknown_class_ else len(named) + i for i, name in enumerate(strangers)}
+    classes = known if model.has_unknown_class_ else [*known, *strangers]
     missing = len(classes)
     truth = np.array([code_of.get(_key(v), missing) for v in y.tolist()])
     confusion, sure, n = np.zeros((missing + 1, len(known)), int), 0.0, 0

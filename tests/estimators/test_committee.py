@@ -63,8 +63,8 @@ def test_activities_stand_side_by_side(data: Data, fitted: SimpletronClassifier)
     parts = [mixture.transform(X) for mixture in fitted.mixtures_]
     stacked = sparse.csr_array(sparse.hstack(parts) / 3)
     np.testing.assert_allclose(fitted.activities_.toarray(), stacked.toarray(), atol=1e-4)
-    np.testing.assert_array_equal(fitted.predict_proba(X), fitted._classes.posterior(fitted._activities_of(X)))
-    np.testing.assert_allclose(fitted.predict_proba(X), fitted._classes.posterior(stacked), atol=1e-6)
+    np.testing.assert_array_equal(fitted.predict_proba(X), fitted.model_.posterior(fitted.activities_of(X)))
+    np.testing.assert_allclose(fitted.predict_proba(X), fitted.model_.posterior(stacked), atol=1e-6)
     assert fitted.score(X, y) > 0.93  # over 20 seeds 0.958 +- 0.004
 
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi.data import open_data
 from tnesi.labeling.labeler import Labeler
+from tnesi.prediction import evaluate
+from tnesi.report.labels import class_shares
 
 
 def few(y: Any, n_classes: int = 10, per_class: int = 5) -> Any:
@@ -59,7 +62,7 @@ def test_ctrl_c_late_in_fit_labels_leaves_the_old_labels(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("tnesi.estimators.second_layer.confidence", stop)
+        patch.setattr("tnesi.estimators.simpletron_classifier.learn_labels", stop)
         with pytest.raises(KeyboardInterrupt):
             clf.fit_labels(few(y, 5))
     assert len(clf.classes_) == len(clf.label_confidence_) == 10
@@ -88,9 +91,9 @@ def test_rows_without_weight_are_counted(digits: tuple[Any, Any]) -> None:
     weight = np.ones(600)
     weight[:300] = 0
     clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:600], sample_weight=weight)
-    assert clf.kept_rows_.tolist() == list(range(300, 600))
+    assert clf.settle().kept_rows_.tolist() == list(range(300, 600))
     clf.partial_fit(X[600:700])
-    assert clf.kept_rows_.tolist() == list(range(300, 700))
+    assert clf.settle().kept_rows_.tolist() == list(range(300, 700))
 
 
 def test_a_loaded_stream_names_the_same_rows(digits: tuple[Any, Any], tmp_path: Path) -> None:
@@ -101,13 +104,53 @@ def test_a_loaded_stream_names_the_same_rows(digits: tuple[Any, Any], tmp_path: 
     loaded = load(tmp_path / "stream.tnesi")
     assert loaded.suggest(5) == clf.suggest(5)
     loaded.fit_labels(label)  # of all rows of the stream
-    np.testing.assert_array_equal(loaded.transduction_[loaded._label >= 0], label[clf.kept_rows_][loaded._label >= 0])
+    given = loaded.model_.label
+    np.testing.assert_array_equal(loaded.transduction_[given >= 0], label[clf.kept_rows_][given >= 0])
 
 
 def test_weights_mean_the_same_in_all_batches(digits: tuple[Any, Any]) -> None:
     X, _ = digits
     light = np.full(100, 0.01)
     stream = PoissonMixture(60, random_state=0).partial_fit(X[:600])
-    before = stream._stream.weight_seen
+    before = stream._stream.stepwise.weight_seen
     stream.partial_fit(X[600:700], sample_weight=light)
-    assert stream._stream.weight_seen == pytest.approx(before + 1)
+    assert stream._stream.stepwise.weight_seen == pytest.approx(before + 1)
+
+
+def test_a_callback_that_fails_leaves_what_was_learned_consistent(digits: tuple[Any, Any]) -> None:
+    X, _ = digits
+    mixture = PoissonMixture(60, random_state=0).partial_fit(X[:600])
+
+    def fail(record: dict[str, Any]) -> None:
+        raise RuntimeError("of the callback")
+
+    with pytest.raises(RuntimeError, match="of the callback"):
+        mixture.set_params(callback=fail).partial_fit(X[600:700])
+    assert mixture.n_iter_ == mixture.learned_.n_iter == 2
+    assert mixture.n_samples_seen_ == 700
+
+
+def test_attributes_during_the_first_fit(digits: tuple[Any, Any]) -> None:
+    """There are none yet, and asking is not an error."""
+    X, y = digits
+    found = []
+    clf = SimpletronClassifier(60, random_state=0, max_iter=1, tol=0)
+    clf.set_params(callback=lambda record: found.append(hasattr(clf, "mixtures_") or hasattr(clf, "model_")))
+    clf.fit(X, few(y))
+    assert found
+    assert not any(found)
+
+
+def test_a_stream_with_classes_but_no_labels_can_be_saved(digits: tuple[Any, Any], tmp_path: Path) -> None:
+    X, _ = digits
+    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:600], classes=[0, 1])
+    save(clf, tmp_path / "stream.tnesi")
+    assert load(tmp_path / "stream.tnesi").classes_.size == 0
+
+
+def test_a_stream_can_be_evaluated(digits: tuple[Any, Any]) -> None:
+    X, y = digits
+    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:900], few(y[:900], 6))
+    *_, last = evaluate(clf, open_data(X[900:], labels=y[900:]))
+    assert last.n_rows == len(X) - 900
+    assert class_shares(clf.partial_fit(X[900:1000])) is not None

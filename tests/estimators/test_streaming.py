@@ -161,7 +161,7 @@ def test_model_files_predict_the_same_and_do_not_go_on(
     np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))
     np.testing.assert_array_equal(getattr(loaded, "mixture_", loaded).score_samples(X_test),
                                   getattr(model, "mixture_", model).score_samples(X_test))  # fmt: skip
-    with pytest.raises(ValueError, match="as a pickle for that"):
+    with pytest.raises(ValueError, match="keep the estimator as a pickle"):
         loaded.partial_fit(X, y)
     np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))
 
@@ -296,13 +296,34 @@ def test_unknown_classes(shuffled: tuple[Any, Any, Any, Any]) -> None:
     assert clf.classes_.size >= 8
 
 
+OF_SECOND_LAYER = (
+    "activities_", "class_sizes_", "class_weights_", "kept_rows_", "label_confidence_", "label_distributions_",
+    "label_method_", "label_rivals_", "model_", "transduction_", "unknown_share_",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_SECOND_LAYER)
+def test_reading_an_attribute_does_not_learn(name: str, shuffled: tuple[Any, Any, Any, Any]) -> None:
+    X, y, X_test, _ = shuffled
+    clf = classifier().partial_fit(X[:600], np.where(np.arange(600) < 100, y[:600], -1))
+    with pytest.raises(NotFittedError, match=r"call settle\(\) first"):
+        getattr(clf, name)
+    assert clf.mixture_.weights_.shape[1] == 64
+    clf.settle()
+    getattr(clf, name)
+    before = clf.predict_proba(X_test)
+    clf.partial_fit(X[600:700])
+    assert not hasattr(clf, name)
+    assert (clf.predict_proba(X_test) != before).any()
+
+
 def test_rows_kept_are_bounded(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, y_test = shuffled
     labels = np.where(np.arange(1397) % 20 == 0, y, -1)
     clf = classifier(keep_rows=500)
     for rows in batches(1397, 100):
         clf.partial_fit(X[rows], labels[rows])
-    assert clf.kept_rows_.size == clf.activities_.shape[0] == 500
+    assert clf.settle().kept_rows_.size == clf.activities_.shape[0] == 500
     assert set(np.flatnonzero(labels >= 0)) <= set(clf.kept_rows_.tolist())
     assert clf.score(X_test, y_test) > 0.8  # over 20 seeds 0.889 +- 0.016
     assert all(suggestion.row in clf.kept_rows_ for suggestion in clf.suggest(5))
@@ -313,18 +334,19 @@ def test_a_row_that_comes_again_counts_more_and_has_its_newest_label(shuffled: t
     labels = np.where(np.arange(600) < 50, y[:600], -1)
     wrong = np.where(labels >= 0, 9 - labels, -1)
     clf = classifier().partial_fit(X[:600], wrong).partial_fit(X[:600], labels).partial_fit(X[:50], labels[:50])
-    given = clf.kept_rows_ >= 1200
+    given = clf.settle().kept_rows_ >= 1200
     assert (clf.kept_rows_.size, given.sum()) == (1150, 50)
     np.testing.assert_array_equal(clf.transduction_[given], y[:50])
-    assert clf._weight is not None
-    np.testing.assert_allclose(clf._weight, np.where(given, 1, 1 / 3), rtol=1e-5)
+    weight = clf.model_.rows.weight
+    assert weight is not None
+    np.testing.assert_allclose(weight, np.where(given, 1, 1 / 3), rtol=1e-5)
 
 
 def test_a_committee(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, y_test = shuffled
     clf = streamed(classifier(n_mixtures=3, norm="auto"), X, few_labels(y, 10, np.random.default_rng(0)), 300)
     assert len({member.norm_ for member in clf.mixtures_}) == 1
-    assert clf.activities_.shape == (1397, 360)
+    assert clf.settle().activities_.shape == (1397, 360)
     assert clf.mixtures_[2].history_[-1]["mixture"] == 3
     assert clf.score(X_test, y_test) > 0.9
 

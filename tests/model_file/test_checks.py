@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
@@ -31,28 +30,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def damaged(sound: Path, folder: Path, damage: Damage) -> Path:
-    with safe_open(sound, framework="np") as file:
-        header = json.loads(file.metadata()["tnesi"])
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    damage(header, arrays)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, folder / "damaged.tnesi", metadata={"tnesi": json.dumps(header)})
-    return folder / "damaged.tnesi"
-
-
-def test_undamaged(sound: Path, tmp_path: Path) -> None:
+def test_undamaged(sound: Path, tmp_path: Path, damaged: Any) -> None:
     assert load(damaged(sound, tmp_path, lambda header, arrays: None)).predict(np.ones((1, 6))).shape == (1,)
 
 
 HEADER: dict[str, tuple[Damage, str]] = {
-    "newer": (lambda h, a: h.update(format=5), "made by a newer tnesi"),
-    "newer, with unknown entries": (lambda h, a: h.update(format=5, x=1), "pip install --upgrade tnesi"),
-    "committee of none": (lambda h, a: h.update(format=2, further_mixtures=[]), "only a committee has format 2"),
-    "method of format 1": (lambda h, a: h.update(label_method="soft"), "'label_method'"),
-    "format 3 without its entries": (lambda h, a: h.update(format=3, further_mixtures=[]), "'label_method, "),
-    "committee of format 1": (lambda h, a: h.update(further_mixtures=[]), "'further_mixtures'"),
-    "committee without entry": (lambda h, a: h.update(format=2), "'further_mixtures'"),
+    "newer": (lambda h, a: h.update(format=2), "made by a newer tnesi"),
+    "newer, with unknown entries": (lambda h, a: h.update(format=2, x=1), "pip install --upgrade tnesi"),
+    "no further mixtures": (lambda h, a: h.pop("further_mixtures"), "'further_mixtures'"),
     "no format": (lambda h, a: h.pop("format"), "no format version"),
     "format that is no number": (lambda h, a: h.update(format=True), "no format version"),
     "lacking entry": (lambda h, a: h.pop("search"), "'search'"),
@@ -111,14 +96,14 @@ ARRAYS: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("name", HEADER)
-def test_header_is_checked(name: str, sound: Path, tmp_path: Path) -> None:
+def test_header_is_checked(name: str, sound: Path, tmp_path: Path, damaged: Any) -> None:
     damage, message = HEADER[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound, tmp_path, damage))
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_are_checked(name: str, sound: Path, tmp_path: Path) -> None:
+def test_arrays_are_checked(name: str, sound: Path, tmp_path: Path, damaged: Any) -> None:
     damage, message = ARRAYS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound, tmp_path, damage))
@@ -134,9 +119,8 @@ COMMITTEE: dict[str, tuple[Damage, str]] = {
     "too many": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 500), "a list of at most 999"),
     "more than arrays": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 400), "'weight_sums.10"),
     "fewer than arrays": (lambda h, a: h["further_mixtures"].pop(), "'weight_sums.2"),
-    "earlier format": (lambda h, a: h.update(format=1), "'further_mixtures'"),
     "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier that is not recurrent"),
-    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 2"),
+    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has further_mixtures"),
     "no entry": (lambda h, a: h["further_mixtures"][1].pop("norm"), "a list of at most 999"),
     "unknown entry": (lambda h, a: further(h, color="red"), "a list of at most 999"),
     "entry of the model": (lambda h, a: further(h, kind="mixture"), "a list of at most 999"),
@@ -173,7 +157,7 @@ def sound_committee(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMITTEE)
-def test_committees_are_checked(name: str, sound_committee: Path, tmp_path: Path) -> None:
+def test_committees_are_checked(name: str, sound_committee: Path, tmp_path: Path, damaged: Any) -> None:
     damage, message = COMMITTEE[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_committee, tmp_path, damage))
@@ -200,8 +184,6 @@ LABELS: dict[str, tuple[Damage, str]] = {
     "known classes in disorder": (lambda h, a: h.update(classes=[0, 2, 1, -1]), "sorted and all different"),
     "labels of the unknown": (lambda h, a: a["labels"].__setitem__(0, 3), "labels name classes"),
     "class without labels": (lambda h, a: a["labels"].__setitem__(a["labels"] == 2, -1), "all classes"),
-    "earlier format": (lambda h, a: h.update(format=2), "'label_method, "),
-    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 3"),
     "too few sizes": (lambda h, a: a.update(class_sizes=a["class_sizes"][1:]), "the shape .* does not fit"),
     "sizes as a table": (lambda h, a: a.update(class_sizes=a["class_sizes"][:, None]), "the shape .* does not fit"),
     "type of sizes": (lambda h, a: a.update(class_sizes=a["class_sizes"].astype(np.float32)), "class_sizes is of type"),
@@ -227,19 +209,18 @@ def sound_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_path: Path) -> None:
+def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_path: Path, damaged: Any) -> None:
     damage, message = LABELS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_labels, tmp_path, damage))
 
 
 WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
-    "earlier format": (lambda h, a: h.update(format=3), "classes are of type"),
-    "classes": (lambda h, a: h.update(classes=[0, 1]), "only a classifier without labels has format 4"),
-    "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier without labels has format 4"),
-    "method": (lambda h, a: h.update(label_method="soft"), "only a classifier without labels has format 4"),
-    "unknown": (lambda h, a: h.update(unknown=True), "only a classifier without labels has format 4"),
-    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has format 4"),
+    "classes": (lambda h, a: h.update(classes=[0, 1]), "'class_weights'"),
+    "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier with labels"),
+    "method": (lambda h, a: h.update(label_method="soft"), "only a classifier with labels"),
+    "unknown": (lambda h, a: h.update(unknown=True), "only a classifier with labels"),
+    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier with labels"),
     "type of classes": (lambda h, a: h.update(class_dtype="<U3"), "classes are of type"),
     "labels": (lambda h, a: a["labels"].__setitem__(0, 0), "labels name classes"),
     "no rows": (lambda h, a: [a.pop(n) for n in [*a] if n[0] == "a" or n == "labels"], "'activity_"),
@@ -250,7 +231,7 @@ WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("name", WITHOUT_LABELS)
-def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path) -> None:
+def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path, damaged: Any) -> None:
     clf = SimpletronClassifier(8, **SMALL).fit(np.random.default_rng(0).random((24, 6)), np.full(24, -1))
     save(clf, tmp_path / "m")
     assert load(damaged(tmp_path / "m", tmp_path, lambda h, a: None)).suggest(2)
@@ -260,23 +241,18 @@ def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("sharpness", [1e-300, 1, 1e300])
-def test_probabilities_of_any_sharpness(sharpness: float, sound_labels: Path, tmp_path: Path) -> None:
+def test_probabilities_of_any_sharpness(sharpness: float, sound_labels: Path, tmp_path: Path, damaged: Any) -> None:
     model = load(damaged(sound_labels, tmp_path, lambda h, a: h.update(sharpness=sharpness)))
     np.testing.assert_allclose(model.predict_proba(np.ones((1, 6))).sum(axis=1), 1)
 
 
-def test_classes_of_one_size(sound_labels: Path, tmp_path: Path) -> None:
+def test_classes_of_one_size(sound_labels: Path, tmp_path: Path, damaged: Any) -> None:
     model = load(damaged(sound_labels, tmp_path, lambda h, a: a.pop("class_sizes")))
     assert model.class_sizes_ is None
     np.testing.assert_allclose(model.predict_proba(np.ones((1, 6))).sum(axis=1), 1)
 
 
-def test_sizes_are_not_in_earlier_formats(sound: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="'class_sizes'"):
-        load(damaged(sound, tmp_path, lambda h, a: a.update(class_sizes=np.full(3, 1 / 3))))
-
-
-def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_path: Path) -> None:
+def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_path: Path, damaged: Any) -> None:
     def smaller(header: dict[str, Any], arrays: dict[str, Any]) -> None:
         for name in ("weights.1", "weight_sums.1"):
             arrays[name] = arrays[name][:5]
@@ -289,7 +265,7 @@ def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_p
     assert [m.n_components_ for m in model.mixtures_] == [8, 5, 8]
 
 
-def test_lists_are_checked(tmp_path: Path) -> None:
+def test_lists_are_checked(tmp_path: Path, damaged: Any) -> None:
     save(PoissonMixture(514, norm=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))), tmp_path / "m")
     with pytest.raises(ModelFileError, match="lists name fields"):
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: a["lists"].__setitem__((0, 0), 514)))
@@ -297,13 +273,7 @@ def test_lists_are_checked(tmp_path: Path) -> None:
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: h.update(doubtful_below=None)))
 
 
-def test_a_file_without_a_label_method_was_made_by_the_published_rule(sound: Path, tmp_path: Path) -> None:
-    model = load(damaged(sound, tmp_path, lambda h, a: None))
-    assert "label_method" not in read_header(sound).parameters
-    assert (model.label_method, model.label_method_, model.unknown_classes) == ("hebbian", "hebbian", 0)
-
-
-def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path) -> None:
+def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path, damaged: Any) -> None:
     def older(header: dict[str, Any], arrays: dict[str, Any]) -> None:
         del header["parameters"]["zero_rows"], header["mixture_parameters"]["zero_rows"]
 
@@ -311,12 +281,12 @@ def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 100_000, '{"a": 1, "a": 2}', "9" * 5000, "nothing", ""])
-def test_hostile_json(text: str, sound: Path, tmp_path: Path) -> None:
+def test_hostile_json(text: str, sound: Path, tmp_path: Path, write_model: Any) -> None:
     with safe_open(sound, framework="np") as file:
         header, arrays = file.metadata()["tnesi"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     hostile = header.replace('"provenance": {}', f'"provenance": {{"a": {text}}}')
     assert hostile != header
-    save_file(arrays, tmp_path / "hostile.tnesi", metadata={"tnesi": hostile})
+    write_model(tmp_path / "hostile.tnesi", hostile, arrays)
     for read in (load, read_header):
         with pytest.raises(ModelFileError, match="damaged"):
             read(tmp_path / "hostile.tnesi")

@@ -13,13 +13,13 @@ from tnesi.model_file import read_header
 from tnesi.model_file.header import FORMAT
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.tnesi"))
-METHODS = {"v3-soft": "soft", "v3-cluster": "cluster", "v3-unknown": "cluster"}
+METHODS = {"v1-soft": "soft", "v1-cluster": "cluster", "v1-unknown": "cluster"}
 
 
 def test_there_are_golden_files_of_every_format() -> None:
     formats = {read_header(path).format for path in GOLDEN}
     assert formats == {*range(1, FORMAT + 1)}
-    soft = read_header(GOLDEN[0].with_name("v3-soft.tnesi"))
+    soft = read_header(GOLDEN[0].with_name("v1-soft.tnesi"))
     assert "class_sizes" in soft.shapes
     assert soft.sharpness != 1
 

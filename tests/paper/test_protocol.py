@@ -26,7 +26,7 @@ def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str
     assert protocol.title
     for method in protocol.methods:
         network = build(protocol, method, 3)
-        network._check_parameters()
+        network.check_parameters()
         assert network.solver == solver
         assert network.random_state == 3
         assert (network.truncation is None) == (method.name == "ff+-NeSi")

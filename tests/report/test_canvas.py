@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnesi.report.figures.canvas import COLOURS, INK, Picture, drawing, label, log_y, new_axes, spread, to_svg
+from tnesi.report.figures.canvas import COLORS, INK, Picture, drawing, label, log_y, new_axes, spread, to_svg
 
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.floats(0.001, 0.2))
@@ -36,7 +36,7 @@ def test_svg_takes_colors_and_names_from_the_page() -> None:
     assert root.tag == "svg"
     assert "<script" not in svg
     assert "http" not in svg
-    for light, _ in COLOURS.values():
+    for light, _ in COLORS.values():
         assert light not in svg
     assert "var(--ink)" in svg
     identifiers = [e.get("id") for e in root.iter() if e.get("id")]
@@ -57,14 +57,14 @@ def test_an_error_of_zero_has_no_logarithm() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2", "5", "10", "20"]
 
 
-@pytest.mark.parametrize("role", [role for role in COLOURS if role not in ("line", "page")])
+@pytest.mark.parametrize("role", [role for role in COLORS if role not in ("line", "page")])
 def test_colors_are_readable_on_both_pages(role: str) -> None:
     def luminance(color: str) -> float:
         parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
-    for color, page in zip(COLOURS[role], COLOURS["page"], strict=True):
+    for color, page in zip(COLORS[role], COLORS["page"], strict=True):
         dark, light = sorted((luminance(color), luminance(page)))
         needed = 2.2 if role.startswith("step") else 4.5  # steps are lines with bold names, the others text
         assert (light + 0.05) / (dark + 0.05) >= needed, (role, color)

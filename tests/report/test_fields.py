@@ -55,7 +55,7 @@ def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
     first = [int(np.flatnonzero(y == k)[0]) for k in range(10)]
     one_each[first] = y[first]
     clf = SimpletronClassifier(60, norm=180, max_iter=10, tol=0, label_method="soft", random_state=0).fit(X, one_each)
-    assert clf._classes.sharpness > 5
+    assert clf.model_.layer.classes.sharpness > 5
     images = plot_fields(clf, n_fields=60).axes[0].get_images()
     color = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
     assert np.median(color) > 0.13  # over 20 seeds 0.45 +- 0.06; not sharpened, it is 0.094

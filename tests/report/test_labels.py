@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,12 @@ def model(digits: Any) -> SimpletronClassifier:
 
 
 def test_doubts_are_pairs(model: SimpletronClassifier) -> None:
-    model.label_confidence_ = np.array([0.9, 0.5, 1.0, 0.3, 0.79, 0.5, 0.3, 0.8])
-    model.label_rivals_ = np.array([1, 5, 0, 6, 3, 1, 3, 0])
+    sure = np.array([0.9, 0.5, 1.0, 0.3, 0.79, 0.5, 0.3, 0.8])
+    model._confident = sure, np.array([1, 5, 0, 6, 3, 1, 3, 0])
     assert doubts(model) == [Doubt(3, 6, 0.3), Doubt(1, 5, 0.5), Doubt(4, 3, 0.79)]
     said = second_layer_lines(model)
     assert "Class 3 may be confused with 6 (confidence 0.30): label one more row of each." in said
-    model.label_confidence_ = np.full(8, 0.1)
-    model.label_rivals_ = np.array([7, 0, 1, 2, 3, 4, 5, 6])
+    model._confident = np.full(8, 0.1), np.array([7, 0, 1, 2, 3, 4, 5, 6])
     assert second_layer_lines(model)[-1] == "3 more pairs of classes may be confused."
 
 
@@ -45,13 +45,7 @@ def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
 
 @pytest.mark.parametrize("method", ["hebbian", "soft", ""])
 def test_methods(model: SimpletronClassifier, method: str) -> None:
-    model.label_method_, model.class_sizes_ = method, None
-    assert len(second_layer_lines(model)) >= 2
-    for name in (
-        "label_confidence_",
-        "unknown_share_",
-        "label_distributions_",
-    ):  # as in a file without the training rows
-        delattr(model, name)
-    model._label = None
-    assert len(second_layer_lines(model)) == 1
+    value = replace(model.model_, layer=replace(model.model_.layer, method=method))
+    assert len(second_layer_lines(SimpletronClassifier.from_model(value, model.mixtures_))) >= 2
+    value = replace(value, rows=None, label=None)  # as in a file without the training rows
+    assert len(second_layer_lines(SimpletronClassifier.from_model(value, model.mixtures_))) == 1

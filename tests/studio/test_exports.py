@@ -34,6 +34,14 @@ def labeled(shared_page: Any) -> Any:
     return page
 
 
+def test_the_model_has_the_parameters_it_was_learned_with(labeled: Any, tmp_path: Path) -> None:
+    labeled.learned()
+    (tmp_path / "model.tnesi").write_bytes(labeled.get("/api/export/model.tnesi").content)
+    model = load(tmp_path / "model.tnesi")
+    assert model.n_components == model.mixture_.n_components == 100
+    assert model.classes_.tolist() == sorted(labeled.session.learned.names)
+
+
 def test_labels(labeled: Any, tmp_path: Path) -> None:
     answer = labeled.get("/api/export/labels.csv")
     assert 'filename="digits-labels.csv"' in answer.headers["content-disposition"]

@@ -41,7 +41,7 @@ def layer(kinds: Data) -> FirstLayer:
 
 def by_queue(layer: FirstLayer, truth: Any, n: int) -> dict[int, str]:
     labels: dict[int, str] = {}
-    labeler = layer.classifier._known_labeler()
+    labeler = layer.labeler
     while len(labels) < n:
         asked = plan(labeler, learn(layer, view_of(dict(labels))).known(), ())
         row = asked[0].row if asked else next(row for row in range(len(truth)) if row not in labels)
@@ -78,7 +78,7 @@ def test_classes_that_nobody_has_met_are_expected(kinds: Data, layer: FirstLayer
 
 
 def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
-    labeler, nothing = layer.classifier._known_labeler(), learn(layer, view_of({})).known()
+    labeler, nothing = layer.labeler, learn(layer, view_of({})).known()
     first = [question.row for question in plan(labeler, nothing, ())]
     again = [question.row for question in plan(labeler, nothing, first)]
     assert len(first) == len(again) == 10
@@ -87,7 +87,7 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
 
 def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer) -> None:
     """Answers may be quicker than learning: no part is asked about again that has an answer by then."""
-    labeler, known = layer.classifier._known_labeler(), learn(layer, view_of({0: "a", 200: "b"})).known()
+    labeler, known = layer.labeler, learn(layer, view_of({0: "a", 200: "b"})).known()
     few, some, *_ = n_parts(600)
     typical = [one.row for one in suggest(labeler, Known.nothing(600), few, n_parts=few)]
     large, small = labeler.clusters(few).place, labeler.clusters(some).place
@@ -100,7 +100,7 @@ def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer)
 
 def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
     layer = first_layer.learn(kinds, Settings(fields=40), lambda *_: False)
-    labeler = layer.classifier._known_labeler()
+    labeler = layer.labeler
     few, some, *_ = n_parts(600)
     asked = [one.row for one in plan(labeler, learn(layer, view_of({})).known(), ())]
     assert len(asked) == few
@@ -133,7 +133,7 @@ def test_a_class_inside_of_a_cluster_is_met_in_few_rows(seed: int) -> None:
 
 
 def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: FirstLayer) -> None:
-    labeler = layer.classifier._known_labeler()
+    labeler = layer.labeler
 
     def asked_for(n_labels: int, *, doubt: float) -> list[bool]:
         labels = by_queue(layer, kinds.y, n_labels)
@@ -162,14 +162,14 @@ def test_with_many_labels_questions_are_about_smaller_parts(
     monkeypatch.setattr(questions, "settle", watched)
     for n in (20, 49, 50, 80):
         known = learn(layer, view_of({row: str(kinds.y[row]) for row in range(0, 600, 7)[:n]})).known()
-        plan(layer.classifier._known_labeler(), replace(known, posterior=known.posterior / 2), ())
+        plan(layer.labeler, replace(known, posterior=known.posterior / 2), ())
     assert parts == [15, 15, 20, 20]
 
 
 def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
     learned = learn(layer, view_of(dict.fromkeys(range(30), "a")))
     assert learned.model is None
-    labeler = layer.classifier._known_labeler()
+    labeler = layer.labeler
     asked = plan(labeler, learned.known(), ())
     assert asked
     assert all(question.classes == () for question in asked)
@@ -181,7 +181,7 @@ def test_few_rows_with_one_class_so_far(n_rows: int) -> None:
     data = open_data(np.random.default_rng(0).poisson(5.0, (n_rows, 12)), labels=["a"] * n_rows)
     layer = first_layer.learn(data, Settings(fields=12), lambda *_: False)
     labels = by_queue(layer, data.y, 20)
-    assert plan(layer.classifier._known_labeler(), learn(layer, view_of(labels)).known(), ())
+    assert plan(layer.labeler, learn(layer, view_of(labels)).known(), ())
 
 
 def test_everything_labeled(kinds: Data, layer: FirstLayer) -> None:
@@ -189,14 +189,14 @@ def test_everything_labeled(kinds: Data, layer: FirstLayer) -> None:
     assert learned.estimate is not None
     assert learned.estimate.value == 0
     questions = Questions(600)
-    questions.offer(plan(layer.classifier._known_labeler(), learned.known(), ()))
+    questions.offer(plan(layer.labeler, learned.known(), ()))
     assert questions.open_for("a", set(range(600))) is None
 
 
 def test_the_queue_is_never_empty_while_there_are_rows(layer: FirstLayer) -> None:
     questions = Questions(600)
     assert questions.open_for("a", ()) is None  # before anything was prepared
-    questions.offer(plan(layer.classifier._known_labeler(), learn(layer, view_of({})).known(), ()))
+    questions.offer(plan(layer.labeler, learn(layer, view_of({})).known(), ()))
     done: set[int] = set()
     while len(done) < 600:
         question = questions.open_for("a", done)

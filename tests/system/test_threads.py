@@ -10,8 +10,7 @@ from tnesi.system.threads import resolve_threads
 
 
 def test_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OMP_NUM_THREADS", "PYTEST_XDIST_WORKER_COUNT"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert resolve_threads(None) == available
     assert resolve_threads(7) == 7
@@ -21,23 +20,10 @@ def test_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_threads(None) == available
 
 
-def test_processes_that_run_together_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)), raising=False)
-    for n, expected in (("4", 3), ("5", 2), ("100", 1), ("", 12)):
-        monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", n)
-        assert resolve_threads(None) == expected
-    assert resolve_threads(7) == 7
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    assert resolve_threads(None) == 5
-
-
 def test_tasks_of_a_dask_worker_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)), raising=False)
     with (
         LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address="127.0.0.1:0") as cluster,
@@ -52,7 +38,6 @@ def test_jobs_of_joblib_share_the_processors(monkeypatch: pytest.MonkeyPatch) ->
     from joblib.externals.loky import get_reusable_executor
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     try:
         found = Parallel(n_jobs=2)(delayed(resolve_threads)(None) for _ in range(4))
     finally:

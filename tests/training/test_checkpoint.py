@@ -370,7 +370,7 @@ def test_an_error_of_the_callback_is_its_own(digits: tuple[Any, Any], tmp_path: 
 
 def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = digits
-    from tnesi.engine import checkpoint
+    from tnesi.training import checkpoint
 
     save, count = checkpoint.save_file, 0
 

@@ -223,11 +223,11 @@ def _count(y: Any) -> int:
 
 def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: str, seconds: float) -> dict[str, Any]:
     """Say what was learned."""
-    from tnesi.estimators.committee import mean_lower_bound
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.training.committee import mean_lower_bound
 
     mixtures = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
-    mixture, lower_bound = mixtures[0], mean_lower_bound(mixtures)
+    mixture, lower_bound = mixtures[0], mean_lower_bound([mixture.learned_ for mixture in mixtures])
     what, took = f"{mixture.n_components_:,} fields in {model.n_iter_} iterations", f"{seconds:.1f} s"
     seconds_mixtures = sum(each.history_[-1]["seconds"] for each in mixtures if each.history_)
     if len(mixtures) > 1:

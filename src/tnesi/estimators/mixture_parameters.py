@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from tnesi.estimators.parameters import check_choice, check_integer, check_real
+from tnesi.system.threads import resolve_threads
+from tnesi.training.mixture import DEFAULT_TRUNCATION, MixtureParameters
 
-DEFAULT_TRUNCATION = 15
 LARGEST_NORM = 1e12
 LARGEST_SHRINKAGE = 1e6
 MOST_THREADS = 1024
 MOST = 2**31 - 1
 
 
-def check_mixture(settings: Any) -> None:
-    """Refuse parameters with which a mixture could not learn; `settings` is the mixture."""
-    if settings.n_components != "auto":
-        check_integer("n_components", settings.n_components, 1, ", or 'auto'", most=MOST)
-    if settings.truncation is not None:
-        check_integer("truncation", settings.truncation, 1, ", or None for the non-truncated mixture", most=MOST)
-        too_many = settings.n_components != "auto" and settings.truncation > settings.n_components
-        if too_many and settings.truncation != DEFAULT_TRUNCATION:
+def check_mixture(given: Mapping[str, Any]) -> None:
+    """Refuse parameters with which a mixture could not learn; `given` has them by their names."""
+    if given["n_components"] != "auto":
+        check_integer("n_components", given["n_components"], 1, ", or 'auto'", most=MOST)
+    if given["truncation"] is not None:
+        check_integer("truncation", given["truncation"], 1, ", or None for the non-truncated mixture", most=MOST)
+        too_many = given["n_components"] != "auto" and given["truncation"] > given["n_components"]
+        if too_many and given["truncation"] != DEFAULT_TRUNCATION:
             raise ValueError(
-                f"truncation={settings.truncation} is more than the {settings.n_components} fields: pass at most "
+                f"truncation={given['truncation']} is more than the {given['n_components']} fields: pass at most "
                 "n_components, or None for the non-truncated mixture"
             )
-    if settings.norm != "auto":
-        check_real("norm", settings.norm, 0, LARGEST_NORM, open_low=True)
-    if settings.n_threads is not None:
-        check_integer("n_threads", settings.n_threads, 1, ", or None for all processors", most=MOST_THREADS)
-    if settings.callback is not None and not callable(settings.callback):
-        raise ValueError(f"callback={settings.callback!r}: pass a function, or None")
-    check_choice("engine", settings.engine, ("local", "dask"))
-    if settings.engine == "dask" and settings.solver == "hebbian":
+    if given["norm"] != "auto":
+        check_real("norm", given["norm"], 0, LARGEST_NORM, open_low=True)
+    if given["n_threads"] is not None:
+        check_integer("n_threads", given["n_threads"], 1, ", or None for all processors", most=MOST_THREADS)
+    if given["callback"] is not None and not callable(given["callback"]):
+        raise ValueError(f"callback={given['callback']!r}: pass a function, or None")
+    check_choice("engine", given["engine"], ("local", "dask"))
+    if given["engine"] == "dask" and given["solver"] == "hebbian":
         raise ValueError("solver='hebbian' goes through the rows one by one: pass engine='local', or solver='em'")
-    if settings.resume and settings.checkpoint is None:
+    if given["resume"] and given["checkpoint"] is None:
         raise ValueError("resume=True: pass the folder that has the state as checkpoint")
-    check_choice("solver", settings.solver, ("em", "hebbian"))
-    check_choice("search", settings.search, ("neighbors", "exact"))
-    check_choice("zero_rows", settings.zero_rows, ("error", "uniform"))
-    check_integer("max_iter", settings.max_iter, 1, most=MOST)
-    check_real("tol", settings.tol, 0)
-    if settings.half_life is not None:
-        check_real("half_life", settings.half_life, 0, open_low=True)
-    check_real("shrinkage", settings.shrinkage, 0, LARGEST_SHRINKAGE)
-    check_integer("batch_size", settings.batch_size, 1, most=MOST)
-    check_real("learning_rate", settings.learning_rate, 0, open_low=True)
+    check_choice("solver", given["solver"], ("em", "hebbian"))
+    check_choice("search", given["search"], ("neighbors", "exact"))
+    check_choice("zero_rows", given["zero_rows"], ("error", "uniform"))
+    check_integer("max_iter", given["max_iter"], 1, most=MOST)
+    check_real("tol", given["tol"], 0)
+    if given["half_life"] is not None:
+        check_real("half_life", given["half_life"], 0, open_low=True)
+    check_real("shrinkage", given["shrinkage"], 0, LARGEST_SHRINKAGE)
+    check_integer("batch_size", given["batch_size"], 1, most=MOST)
+    check_real("learning_rate", given["learning_rate"], 0, open_low=True)
+
+
+def parameters_from(given: Mapping[str, Any]) -> MixtureParameters:
+    """Return what learning needs to know; `given` has the parameters of an estimator by their names."""
+    known = {entry.name: given[entry.name] for entry in fields(MixtureParameters)}
+    folder = given["checkpoint"]
+    known |= {
+        "n_threads": resolve_threads(given["n_threads"]),
+        "checkpoint": None if folder is None else Path(folder),
+        "resume": bool(given["resume"]),
+    }
+    return MixtureParameters(**known)

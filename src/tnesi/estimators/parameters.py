@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
 from tnesi.model.rows import Matrix
+from tnesi.system.interrupt import completed
 
 Array = npt.NDArray[Any]
 
@@ -111,3 +112,8 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def whole_batch(estimator: BaseEstimator, *, first: bool) -> AbstractContextManager[None]:
+    """Return a context for learning from a batch: Ctrl-C undoes the first one, and waits for the end of another."""
+    return unchanged_on_failure(estimator) if first else completed()

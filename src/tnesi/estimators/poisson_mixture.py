@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,23 +18,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.estimators.blocks import checked_blocks
-from tnesi.estimators.first_layer import learn_first_layer
-from tnesi.estimators.given_rows import GivenRows
-from tnesi.estimators.mixture_parameters import DEFAULT_TRUNCATION, check_mixture
-from tnesi.estimators.parameters import check_integer, unchanged_on_failure
-from tnesi.estimators.streaming import FOR_PREDICTION, check_stream, learn_batch, settle, whole_batch
+from tnesi.estimators.mixture_parameters import check_mixture, parameters_from
+from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
+from tnesi.estimators.reading import mention_zero_rows, read_rows
 from tnesi.execution.dask.cluster import cluster_for
-from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
-from tnesi.model.fields import Prior
-from tnesi.model.rows import Matrix, Rows, ZeroRows, normalize
-from tnesi.search.neighbors import NeighborSearch
+from tnesi.model.mixture_model import MixtureModel
+from tnesi.model.rows import Rows, ZeroRows
 from tnesi.system.threads import resolve_threads
 from tnesi.training.checkpoint import checkpoints_in, kept_seeds
-from tnesi.training.em import FreeEnergy, log_sum_of_joints
-from tnesi.training.monitor import Listener, Monitor, Record, print_record
-from tnesi.training.self_labeling import TopLayer
-from tnesi.training.stepwise import Stepwise
+from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters, learn_mixture
+from tnesi.training.monitor import Listener, Monitor, listener_for
+from tnesi.training.stream import MixtureStream, learn_batch
 
 Array = npt.NDArray[Any]
 
@@ -196,8 +190,20 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self.checkpoint = checkpoint
         self.resume = resume
 
-    _stream: Stepwise | None = None
-    _mass: Array | None = None
+    _learned: LearnedMixture | None = None
+    _stream: MixtureStream | None = None
+
+    @classmethod
+    def from_learned(
+        cls, learned: LearnedMixture, feature_names: Array | None = None, parameters: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return a fitted mixture from what was learned elsewhere: by a classifier, or before a model was saved."""
+        mixture = cls(**parameters or {})
+        mixture.n_features_in_ = learned.model.n_features
+        if feature_names is not None:
+            mixture.feature_names_in_ = feature_names
+        mixture._keep(learned)
+        return mixture
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the fields.
@@ -220,15 +226,17 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         -------
         self : PoissonMixture
         """
-        self._check_parameters()
-        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
+        self.check_parameters()
+        parameters, monitor = self._parameters(), Monitor(float(self.tol), self._listener())
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), self._cluster() as cluster:
             seed = int(check_random_state(self.random_state).randint(2**31)) if self.checkpoint is not None else None
             if seed is not None:
                 (seed,) = kept_seeds(self.checkpoint, [seed], resume=self.resume)
-            given = GivenRows.of(self, X, sample_weight, cluster)
-            _, monitor = self._learn(given, seed=seed)
-        given.mention_zero_rows()
-        if trouble := self._trouble(monitor):
+            given = read_rows(self, X, sample_weight, self.zero_rows, cluster)
+            fit = learn_mixture(given, parameters, self.random_state, monitor, seed=seed)
+            self._keep(fit.learned)
+        mention_zero_rows(given)
+        if trouble := fit.trouble(parameters):
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
@@ -269,45 +277,63 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         >>> mixture.n_samples_seen_
         1797
         """
-        self._check_parameters()
-        check_stream(self)
-        first = not hasattr(self, "n_components_")
+        self.check_parameters()
+        if self.solver != "em":
+            raise ValueError(f"solver={self.solver!r}: partial_fit is a form of EM; pass solver='em', or call fit")
+        first = self._learned is None and self._stream is None
         known = getattr(self, "n_zero_rows_", 0)
         with whole_batch(self, first=first):
-            given = GivenRows.of(self, X, sample_weight, reset=first, batch=True)
-            learn_batch(self, given)
-        given.mention_zero_rows(known)
+            given = read_rows(self, X, sample_weight, self.zero_rows, reset=first, batch=True)
+            stream, _, _ = learn_batch(
+                self._stream, self._learned, given, self._parameters(), self.random_state, self.half_life
+            )
+            self._keep_stream(stream)
+            if listener := self._listener():
+                listener(stream.history[-1])
+        mention_zero_rows(given, known)
         return self
 
-    def _learn(
-        self, given: GivenRows, top: TopLayer | None = None, place: Record | None = None, seed: int | None = None
-    ) -> tuple[Activities, Monitor]:
-        """Learn from checked rows, with a second layer, in a committee."""
-        monitor = Monitor(float(self.tol), self._listener(), place or {})
-        learned = learn_first_layer(self, given, top, monitor, seed)
-        self.n_components_, self.truncation_, self.norm_ = len(learned.fields), learned.truncation, learned.norm
-        self._search, self._fields, self.weights_ = learned.search, learned.fields, learned.fields.w
-        self._stream, self._mass = None, learned.mass
-        self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
-        self.history_ = monitor.history
-        self.n_iter_ = max(len(monitor.history) - (self.solver == "em"), 1)
-        self.lower_bound_ = monitor.history[-1]["free_energy"] if monitor.history else float("nan")
-        self.converged_ = monitor.converged
-        return learned.activities, monitor
+    @property
+    def model_(self) -> MixtureModel:
+        """What has been learned, as a value."""
+        check_is_fitted(self)
+        if self._stream is not None:
+            return self._stream.model
+        assert self._learned is not None
+        return self._learned.model
 
-    def _trouble(self, monitor: Monitor) -> str | None:
-        """Return what to warn of."""
-        if monitor.interrupted:
-            return (
-                "learning was interrupted: the model is as the last complete iteration left it "
-                f"({len(monitor.history) - (self.solver == 'em')} complete)"
-            )
-        if not monitor.converged and self.tol > 0 and self.n_iter_ >= self.max_iter:
-            return (
-                f"{self.n_iter_} iterations did not reach tol={self.tol:g}: the model can be used, but more "
-                "iterations (max_iter) may improve it"
-            )
-        return None
+    @property
+    def learned_(self) -> LearnedMixture:
+        """What has been learned, with the record of how."""
+        check_is_fitted(self)
+        if self._stream is not None:
+            return self._stream.learned()
+        assert self._learned is not None
+        return self._learned
+
+    @property
+    def weights_(self) -> Array:
+        """The fields W, an array of shape (n_components, n_features)."""
+        return self.model_.fields.w
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._learned is not None or self._stream is not None
+
+    def _keep(self, learned: LearnedMixture) -> None:
+        self._learned, self._stream = learned, None
+        model = learned.model
+        self.n_components_, self.truncation_, self.norm_ = model.n_fields, model.truncation, model.norm
+        if learned.n_rows is not None:
+            self.n_samples_seen_, self.n_zero_rows_ = learned.n_rows, learned.n_zero
+        self.history_, self.n_iter_ = learned.history, learned.n_iter
+        self.lower_bound_, self.converged_ = learned.lower_bound, learned.converged
+
+    def _keep_stream(self, stream: MixtureStream) -> None:
+        self._learned, self._stream = None, stream
+        self.n_components_, self.truncation_, self.norm_ = stream.n_fields, stream.truncation, stream.norm
+        self.n_samples_seen_, self.n_zero_rows_ = stream.n_rows, stream.n_zero
+        self.history_, self.n_iter_ = stream.history, stream.n_iter
+        self.lower_bound_, self.converged_ = stream.lower_bound, False
 
     def transform(self, X: Any) -> sparse.csr_array | Array:
         """Return the activities of the fields, a sparse array of shape (n_samples, n_components).
@@ -329,11 +355,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def score_samples(self, X: Any) -> Array:
         """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
-        n_threads, found = resolve_threads(self.n_threads), []
-        for rows, own in self._activated(X):
-            energy = FreeEnergy.of(rows, None, -np.log(self.n_components_), n_threads)
-            found.append(energy.samples(log_sum_of_joints(self._fields, own, self.norm_)))
-        return np.concatenate(found)
+        model = self.model_.with_threads(resolve_threads(self.n_threads))
+        return np.concatenate([model.free_energy(rows, own) for rows, own in self._activated(X)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean free energy of the rows in nats."""
@@ -351,42 +374,27 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         """
         check_is_fitted(self)
         check_integer("n_samples", n_samples, 1)
-        random = check_random_state(self.random_state)
-        fields = random.randint(self.n_components_, size=n_samples)
-        return random.poisson(self.weights_[fields]).astype(np.float64), fields
+        return self.model_.sample(n_samples, check_random_state(self.random_state))
 
     def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
         """Yield rows with their activities, block by block where the data are not in memory."""
         check_is_fitted(self)
+        model = self.model_.with_threads(resolve_threads(self.n_threads))
         for block in checked_blocks(self, X, reset=False):
-            yield self._activate(block)
-
-    def _activate(self, X: Matrix, prior: Prior | None = None, settings: Any = None) -> tuple[Rows, Activities]:
-        """Find the fields of checked rows; `settings` is the estimator whose n_threads and zero_rows count."""
-        settings = settings or self
-        rows = normalize(X, self.norm_, settings.zero_rows)
-        search = replace(self._search, n_threads=resolve_threads(settings.n_threads))
-        with nullcontext() if isinstance(search, NeighborSearch) else single_threaded_blas():
-            return rows, search.find(self._fields, rows, prior)
+            yield model.activate(block, None, self.zero_rows)
 
     def _listener(self) -> Listener | None:
-        if not self.verbose:
-            return self.callback
+        return listener_for(self.verbose, self.callback)
 
-        def both(record: dict[str, Any]) -> bool:
-            print_record(record)
-            return bool(self.callback is not None and self.callback(record))
+    def _cluster(self) -> Any:
+        return cluster_for(self.engine, self.scheduler, resolve_threads(self.n_threads))
 
-        return both
+    def _parameters(self) -> MixtureParameters:
+        return parameters_from(self.get_params(deep=False))
 
-    def _check_parameters(self) -> None:
-        check_mixture(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in FOR_PREDICTION and self._stream is not None:
-            settle(self)
-            return vars(self)[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def check_parameters(self) -> None:
+        """Raise ValueError for parameters with which nothing could be learned; `fit` does so, too."""
+        check_mixture(self.get_params(deep=False))
 
     @property
     def _n_features_out(self) -> int:
@@ -398,3 +406,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """Return the seed that was given as `random_state`; 0 where that was none."""
+    return int(random_state) if isinstance(random_state, Integral) else 0

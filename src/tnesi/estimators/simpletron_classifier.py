@@ -4,36 +4,74 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tnesi.estimators.blocks import checked_blocks
-from tnesi.estimators.committee import activate, check_committee, learn_committee
-from tnesi.estimators.mixture_parameters import DEFAULT_TRUNCATION, MOST
-from tnesi.estimators.parameters import check_integer, unchanged_on_failure
-from tnesi.estimators.poisson_mixture import PoissonMixture
-from tnesi.estimators.second_layer import SecondLayer, check_second_layer, interrupted, new_top_layer
-from tnesi.estimators.stream_labels import check_labeled_stream, learn_labeled_batch, learn_second_layer
-from tnesi.estimators.streaming import whole_batch
-from tnesi.estimators.training_rows import TrainingRows
+from tnesi.estimators.classifier_parameters import check_classifier
+from tnesi.estimators.mixture_parameters import parameters_from
+from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
+from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
+from tnesi.estimators.reading import mention_zero_rows, read_rows
 from tnesi.execution.dask.cluster import cluster_for
-from tnesi.labeling.labels import given_labels, is_unlabeled
+from tnesi.execution.given_rows import GivenRows
+from tnesi.labeling.labeler import Labeler
+from tnesi.labeling.labels import encode_labels, given_labels, is_unlabeled, merge_classes, present_labels
+from tnesi.labeling.second_layer import (
+    LabelingParameters,
+    interruption,
+    label_confidence,
+    learn_labels,
+    new_labeler,
+    suggestions,
+)
+from tnesi.labeling.stream import ClassifierStream, merged_labels
+from tnesi.labeling.suggest import Suggestion
+from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.rows import Matrix, ZeroRows
+from tnesi.system.threads import resolve_threads
 from tnesi.training.checkpoint import checkpoints_in, kept_seeds
-from tnesi.training.monitor import Listener
+from tnesi.training.committee import learn_committee
+from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters
+from tnesi.training.monitor import Listener, listener_for
 
 Array = npt.NDArray[Any]
 
+_OF_MIXTURE = (
+    "n_components",
+    "truncation",
+    "norm",
+    "solver",
+    "search",
+    "max_iter",
+    "tol",
+    "shrinkage",
+    "batch_size",
+    "learning_rate",
+    "zero_rows",
+    "half_life",
+    "n_threads",
+    "verbose",
+    "callback",
+    "engine",
+    "scheduler",
+    "checkpoint",
+    "resume",
+)
+"""Parameters of the first layer."""
 
-class SimpletronClassifier(ClassifierMixin, SecondLayer):
+
+class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     """Neural Simpletron: a classifier for non-negative data of which very few rows are labeled.
 
     The first layer is a :class:`PoissonMixture`, learned without labels. The second one learns which classes
@@ -220,6 +258,29 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         self.checkpoint = checkpoint
         self.resume = resume
 
+    _model: ClassifierModel | None = None
+    _mixtures: list[PoissonMixture] | None = None
+    _stream: ClassifierStream | None = None
+    _labeler: Labeler | None = None
+    _confident: tuple[Array, Array] | None = None
+
+    @classmethod
+    def from_model(
+        cls,
+        model: ClassifierModel,
+        mixtures: Sequence[PoissonMixture],
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return a fitted classifier from what was learned elsewhere; `mixtures` are the estimators of its mixtures."""
+        classifier = cls(**parameters or {})
+        first = mixtures[0]
+        classifier.n_features_in_ = model.n_features
+        if hasattr(first, "feature_names_in_"):
+            classifier.feature_names_in_ = first.feature_names_in_
+        classifier._keep_mixtures(mixtures)
+        classifier._keep(model)
+        return classifier
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn both layers.
 
@@ -239,22 +300,57 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         -------
         self : SimpletronClassifier
         """
-        self._check_parameters()
+        self.check_parameters()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass labels, with -1 for unlabeled")
-        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_for(self) as cluster:
-            rows = TrainingRows.of(self, X, y, sample_weight, cluster)
-            trouble = self._learn(rows)
-        rows.given.mention_zero_rows()
+        cluster_of = cluster_for(self.engine, self.scheduler, resolve_threads(self.n_threads))
+        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), cluster_of as cluster:
+            given = read_rows(self, X, sample_weight, self.zero_rows, cluster)
+            check_consistent_length(X, y)
+            label, names = encode_labels(y, self.unlabeled, none_is_fine=not self.recurrent)
+            if given.present is not None:
+                label, names = present_labels(label, names, given.present)
+            trouble = self._learn(given, label, names)
+        mention_zero_rows(given)
         if trouble:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         return self
 
+    def _learn(self, given: GivenRows, label: Array, names: Array) -> str | None:
+        """Learn both layers; return what to warn about."""
+        random = check_random_state(self.random_state)
+        drawn = [int(random.randint(2**31)) for _ in range(1 + self.n_mixtures)]
+        seed, top_seed, *others = kept_seeds(self.checkpoint, drawn, resume=self.resume)
+        seeds, parameters = [seed, *others], self._labeling()
+        learns_along = (self.solver == "hebbian" or self.recurrent) and names.size > 0
+        top = parameters.top_layer(label, names.size, given.weight, top_seed) if learns_along else None
+        committee = learn_committee(given, self._mixture_parameters(), seeds, self._listener(), top)
+        present = given.present
+        number = None if present is None else np.flatnonzero(present)
+        n_given = given.n_rows if present is None else present.size
+        rows = StoredRows(committee.activities, given.weight, number, n_given)
+        models = tuple(mixture.model for mixture in committee.mixtures)
+        model, trouble = ClassifierModel(models, None, bool(self.recurrent), rows, label), None
+        labeler = None
+        if top is not None:
+            if self.solver == "em":
+                top.learn(rows.activities)
+            model = replace(model, layer=SecondLayer(top.classes, names, "hebbian"))
+            trouble = interruption(top)
+        elif names.size:
+            labeler = new_labeler(rows, model.sizes, seed, resolve_threads(self.n_threads))
+            learned = learn_labels(labeler, parameters, label, names, top_seed)
+            model, trouble = replace(model, layer=learned.layer), learned.trouble
+        self._keep_mixtures(self._members(committee.mixtures, seeds))
+        self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
+        self._keep(model, names, labeler)
+        return committee.trouble or trouble
+
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from more rows, some of which may have labels.
 
-        The fields learn as :meth:`PoissonMixture.partial_fit` says. The second layer is learned when it is asked for
-        (by `predict` and the like), as `fit` would, on `keep_rows` rows with the fields as they are then: those with
+        The fields learn as :meth:`PoissonMixture.partial_fit` says. The second layer is learned by `settle`, which
+        `predict` and the like call, as `fit` would, on `keep_rows` rows with the fields as they are then: those with
         labels and a random sample of the others, recent ones first if there is a `half_life`. Where all rows have
         labels, all of them count and not only those kept.
 
@@ -291,57 +387,163 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         >>> bool(clf.score(X[1500:], y[1500:]) > 0.8)
         True
         """
-        self._check_parameters()
-        check_labeled_stream(self)
-        known = getattr(self, "n_zero_rows_", 0)
-        with whole_batch(self, first=not hasattr(self, "mixtures_")):
-            given = learn_labeled_batch(self, X, y, classes, sample_weight)
-        given.mention_zero_rows(known)
+        self.check_parameters()
+        if self.solver != "em":
+            raise ValueError(f"solver={self.solver!r}: partial_fit is a form of EM; pass solver='em', or call fit")
+        if self.recurrent:
+            raise ValueError(
+                "recurrent=True: the fields of a recurrent network learn from all labels together; call fit"
+            )
+        before = getattr(self, "n_zero_rows_", 0)
+        first = self._stream is None and self._model is None
+        with whole_batch(self, first=first):
+            given = read_rows(self, X, sample_weight, self.zero_rows, reset=first, batch=True)
+            self._learn_batch(given, *self._batch_labels(given, X, y, classes))
+        mention_zero_rows(given, before)
         return self
 
-    def _learn_kept(self) -> None:
-        learn_second_layer(self)
+    def _batch_labels(self, given: GivenRows, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:
+        """Return the labels of a batch as numbers among all classes known by now, and these classes."""
+        known = self._known_names() if hasattr(self, "classes_") else None
+        if classes is not None:
+            known = merge_classes(known, encode_labels(classes, self.unlabeled, one_is_fine=True)[1])
+        n = given.n_rows if given.present is None else given.present.size
+        label, own = np.full(n, -1, np.int32), None
+        if y is not None:
+            check_consistent_length(X, y)
+            label, own = encode_labels(y, self.unlabeled, none_is_fine=True, one_is_fine=True)
+        label, names = merged_labels(known, label, own)
+        return label if given.present is None else label[given.present], names
 
-    def _learn(self, rows: TrainingRows) -> str | None:
-        """Learn both layers; return what to warn of."""
-        random = check_random_state(self.random_state)
-        drawn = [int(random.randint(2**31)) for _ in range(1 + self.n_mixtures)]
-        seed, top_seed, *others = kept_seeds(self.checkpoint, drawn, resume=self.resume)
-        top = new_top_layer(self, rows.label, rows.classes.size, rows.given.weight, top_seed)
-        learns_along = (self.solver == "hebbian" or self.recurrent) and rows.classes.size > 0
-        committee = learn_committee(self, [seed, *others], rows, top if learns_along else None)
-        self.mixtures_, self.activities_ = committee.mixtures, committee.activities
-        self.n_iter_ = max(mixture.n_iter_ for mixture in self.mixtures_)
-        self._weight, self._present = rows.given.weight, rows.given.present
-        self._recurrent, self._labeler = self.recurrent, None
-        self._stream, self.n_samples_seen_, self.n_zero_rows_ = None, rows.given.n_rows, rows.given.n_zero
-        self.__dict__.pop("kept_rows_", None)
-        if not rows.classes.size:
-            self._keep_none(rows.label, rows.classes)
-            return committee.trouble
-        if learns_along:
-            if self.solver == "em":
-                top.learn(self.activities_)
-            self._keep(top.classes, top.label, rows.classes, "hebbian")
-            return committee.trouble or interrupted(top)
-        trouble = self._learn_labels(top, rows.classes)
-        return committee.trouble or trouble
+    def _learn_batch(self, given: GivenRows, label: Array, names: Array) -> None:
+        parameters, listener = self._mixture_parameters(), self._listener()
+        if self._stream is None and self._model is None:
+            random = check_random_state(self.random_state)
+            seed, top_seed, *others = (int(random.randint(2**31)) for _ in range(1 + self.n_mixtures))
+            stream, activities, kept = ClassifierStream.begin(given, parameters, [seed, *others], top_seed, listener)
+        else:
+            stream = self._stream or self._stream_after_fit()
+            activities, kept = stream.learn_fields(given, parameters, self.half_life, listener)
+        stream.keep(given, activities, kept, label, names, self.half_life, self.keep_rows)
+        self._stream, self._model, self._mixtures, self._labeler, self._confident = stream, None, None, None, None
+        self.classes_, mixture = names, stream.mixtures[0]
+        self.n_iter_, self.n_samples_seen_, self.n_zero_rows_ = mixture.n_iter, mixture.n_rows, mixture.n_zero
 
-    @property
-    def mixture_(self) -> PoissonMixture:
-        """The first mixture of the first layer, by default the only one."""
-        return self.mixtures_[0]
+    def _stream_after_fit(self) -> ClassifierStream:
+        """Return a stream that goes on from what `fit` has learned."""
+        assert self._model is not None
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        learned = [mixture.learned_ for mixture in self.mixtures_]
+        seeds = [seed_of(mixture.random_state) for mixture in self.mixtures_]
+        given = learned, self._known_names(), seed, seeds, self.half_life, self.keep_rows
+        return ClassifierStream.after_fit(self._model, *given)
+
+    def settle(self) -> Self:
+        """Learn the second layer from the rows that `partial_fit` has kept so far.
+
+        `predict`, `predict_proba`, `score` and `suggest` do so by themselves. Call it before you read attributes such
+        as `transduction_` or `class_weights_`. After `fit`, or if nothing has changed, it does nothing.
+
+        Returns
+        -------
+        self : SimpletronClassifier
+        """
+        check_is_fitted(self)
+        if self._model is None:
+            assert self._stream is not None
+            stream = self._stream
+            model, labeler = stream.model(self._labeling(), self.keep_rows, self.zero_rows)
+            with unchanged_on_failure(self):
+                self._keep(model, stream.names, labeler, stream)
+        return self
+
+    def fit_labels(self, y: Any) -> Self:
+        """Learn the second layer again for other labels of the same rows, on the stored activities.
+
+        The first layer stays as it is, so this takes a second where `fit` takes a minute.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Labels of the rows given to `fit`, or only of those with a weight.
+
+        Returns
+        -------
+        self : SimpletronClassifier
+        """
+        check_is_fitted(self)
+        self.check_parameters()
+        if self.recurrent:
+            raise ValueError("the first layer of a recurrent network has learned from the labels too: call fit instead")
+        if self._stream is not None:
+            raise ValueError("the rows of a stream are not all kept: pass those with labels to partial_fit instead")
+        model, rows = self._stored("fit_labels learns from")
+        label, names = encode_labels(y, self.unlabeled)
+        if rows.present is not None and label.size == rows.n_given:
+            label, names = present_labels(label, names, rows.present)
+        if label.size != len(rows):
+            raise ValueError(f"y has {label.size} labels, but fit has learned from {len(rows)} rows: pass one for each")
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        labeler = self._known_labeler()
+        learned = learn_labels(labeler, self._labeling(), label, names, seed)
+        with unchanged_on_failure(self):
+            self._keep(replace(model, layer=learned.layer, label=label), names, labeler)
+        if learned.trouble:
+            warnings.warn(learned.trouble, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def suggest(self, n: int = 10) -> list[Suggestion]:
+        """Say which rows to label next, and why; also where there are no labels yet.
+
+        Without labels these are typical rows of `n` clusters, the largest first. With labels they come from parts of
+        the data that no label has reached, from where classes compete, and from classes that could be confused.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many; fewer where there is no more to ask.
+
+        Returns
+        -------
+        suggestions : list of Suggestion
+            Each has a `row` of those given to `fit`, a `reason`, and the `classes` between which it would decide. The
+            most useful come first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from tnesi import SimpletronClassifier
+        >>> X, truth = load_digits(return_X_y=True)
+        >>> y = np.full(len(X), -1)
+        >>> clf = SimpletronClassifier(random_state=0).fit(X, y)
+        >>> for _ in range(3):
+        ...     rows = [suggestion.row for suggestion in clf.suggest(10)]
+        ...     y[rows] = truth[rows]  # a person looks at them
+        ...     _ = clf.fit_labels(y)
+        >>> bool(clf.score(X, truth) > 0.9)
+        True
+        """
+        self.settle()
+        model, _ = self._stored("suggestions are made from")
+        check_integer("n", n, 1)
+        confident = None if model.layer is None else self._confidence()
+        return suggestions(self._known_labeler(), model, confident, n)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
-        check_is_fitted(self)
+        model = self.settle().model_
+        self._layer()
         blocks = checked_blocks(self, X, reset=False)
-        return np.concatenate([self._classes.posterior(self._activities_of(block)) for block in blocks])
+        return np.concatenate([model.posterior(self.activities_of(block)) for block in blocks])
+
+    def activities_of(self, X: Matrix) -> sparse.csr_array:
+        """Return the activities of the first layer for rows that need no check, of shape (n_samples, n_fields)."""
+        return self.model_.activities_of(X, resolve_threads(self.n_threads), self.zero_rows)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
-        check_is_fitted(self)
-        best = np.argmax(self.predict_proba(X), axis=1)  # first: a stream may learn now of a class of the unknown
+        best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -380,16 +582,188 @@ class SimpletronClassifier(ClassifierMixin, SecondLayer):
         weight = None if sample_weight is None else _safe_indexing(sample_weight, at)
         return float(accuracy_score(labels, predicted[at], sample_weight=weight))
 
-    def _activities_of(self, X: Matrix) -> sparse.csr_array:
-        """Return the activities of checked rows."""
-        prior = self._classes.prior(None) if self._recurrent else None
-        return activate(self.mixtures_, X, prior, self)
+    @property
+    def model_(self) -> ClassifierModel:
+        """What has been learned, as a value."""
+        check_is_fitted(self)
+        if self._model is None:
+            raise NotFittedError(
+                "the second layer has not learned from the last batches yet: call settle() first, or predict"
+            )
+        return self._model
 
-    def _check_parameters(self) -> None:
-        if self.keep_rows != "auto":
-            check_integer("keep_rows", self.keep_rows, 2, ", or 'auto'", most=MOST)
-        check_second_layer(self)
-        check_committee(self)
+    @property
+    def mixture_(self) -> PoissonMixture:
+        """The first mixture of the first layer, by default the only one."""
+        return self.mixtures_[0]
+
+    @property
+    def mixtures_(self) -> list[PoissonMixture]:
+        """The first layer: one mixture, or a committee."""
+        check_is_fitted(self)
+        if self._mixtures is None:
+            assert self._stream is not None
+            self._mixtures = self._members([one.learned() for one in self._stream.mixtures], self._stream.seeds)
+        return self._mixtures
+
+    @property
+    def activities_(self) -> sparse.csr_array:
+        """Activities of the training rows, of shape (n_samples, n_fields)."""
+        return self._stored("this attribute tells of", NotFittedError)[1].activities
+
+    @property
+    def kept_rows_(self) -> Array:
+        """Which rows of a stream are kept, counted from 0."""
+        if self._stream is None:
+            raise NotFittedError("kept_rows_ tells which rows of a stream are kept: call partial_fit first")
+        return self._stored("this attribute tells of", NotFittedError)[1].numbers
+
+    @property
+    def class_weights_(self) -> Array:
+        """R, of shape (n_classes, n_fields); rows sum to 1."""
+        return self._layer().classes.weights
+
+    @property
+    def class_sizes_(self) -> Array | None:
+        """p(k), by which predictions weigh the classes; None where they all count alike."""
+        return self._layer().classes.sizes
+
+    @property
+    def label_method_(self) -> str:
+        """The method that was used to learn from the labels."""
+        return self._layer().method
+
+    @property
+    def has_unknown_class_(self) -> bool:
+        """Whether the last of `classes_` stands for rows of unknown classes."""
+        model = self.model_
+        return model.layer is not None and model.layer.unknown
+
+    @property
+    def label_distributions_(self) -> Array:
+        """Probabilities of the classes for the training rows, of shape (n_samples, n_classes)."""
+        return self._labeled().label_distributions
+
+    @property
+    def transduction_(self) -> Array:
+        """Labels of the training rows, given or inferred."""
+        return self._labeled().transduction
+
+    @property
+    def unknown_share_(self) -> float:
+        """Share of the training rows that belong to unknown classes."""
+        return self._labeled().unknown_share
+
+    @property
+    def label_confidence_(self) -> Array:
+        """For each class the probability that its rows are not those of another class."""
+        return self._confidence()[0]
+
+    @property
+    def label_rivals_(self) -> Array:
+        """The class with which each class may be confused."""
+        return np.asarray(self.classes_[self._confidence()[1]])
+
+    def _layer(self) -> SecondLayer:
+        layer = self.model_.layer
+        if layer is None:
+            what, call = "labels", "fit_labels with these labels"
+            if self._stream is not None:
+                what, call = "labels of two classes", "partial_fit with these rows"
+            raise NotFittedError(f"there are no {what} yet: label rows that suggest() names, then call {call}")
+        return layer
+
+    def _labeled(self) -> ClassifierModel:
+        """Return the model, which has labels and knows its training rows."""
+        self._layer()
+        return self._stored("this attribute tells of", NotFittedError)[0]
+
+    def _stored(self, what_for: str, kind: type[Exception] = ValueError) -> tuple[ClassifierModel, StoredRows]:
+        """Return the model and its training rows."""
+        model = self.model_
+        if model.rows is None or model.label is None:
+            raise kind(
+                f"the activities of the training rows were not saved with this classifier, and {what_for} them: call "
+                "fit, or save the original again with training=True"
+            )
+        return model, model.rows
+
+    def _confidence(self) -> tuple[Array, Array]:
+        model = self._labeled()
+        if self._confident is None:
+            self._confident = label_confidence(model)
+        return self._confident
+
+    def _known_labeler(self) -> Labeler:
+        """Return what is known without labels. Its seed is that of the first layer: no label set decides on it."""
+        model, rows = self._stored("this needs")
+        if self._labeler is None:
+            self._labeler = new_labeler(rows, model.sizes, self._first_seed(), 1)
+        self._labeler.n_threads = resolve_threads(self.n_threads)
+        return self._labeler
+
+    def _first_seed(self) -> int:
+        return seed_of(self.mixtures_[0].random_state)
+
+    def _known_names(self) -> Array:
+        """Return the classes but for the one of the unknown."""
+        unknown = self._model is not None and self._model.layer is not None and self._model.layer.unknown
+        return np.asarray(self.classes_[: self.classes_.size - unknown])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None or self._stream is not None
+
+    def _keep(
+        self,
+        model: ClassifierModel,
+        names: Array | None = None,
+        labeler: Labeler | None = None,
+        stream: ClassifierStream | None = None,
+    ) -> None:
+        """Keep what was learned, from a stream or not; `names` are the classes of a model without labels."""
+        self._model, self._stream, self._labeler, self._confident = model, stream, labeler, None
+        none = np.empty(0, np.int64) if names is None else names
+        self.classes_ = none if model.layer is None else model.layer.names
+
+    def _keep_mixtures(self, mixtures: Sequence[PoissonMixture]) -> None:
+        self._mixtures = list(mixtures)
+        self.n_iter_ = max(mixture.n_iter_ for mixture in mixtures)
+
+    def _members(self, learned: Sequence[LearnedMixture], seeds: Sequence[int]) -> list[PoissonMixture]:
+        """Return the mixtures as estimators; the sum to which rows are normalized is chosen once, for the first."""
+        parameters = {name: getattr(self, name) for name in _OF_MIXTURE}
+        names = getattr(self, "feature_names_in_", None)
+        members = []
+        for one, seed in zip(learned, seeds, strict=False):  # fewer are learned if they are interrupted
+            members.append(PoissonMixture.from_learned(one, names, parameters | {"random_state": seed}))
+            parameters["norm"] = one.model.norm
+        return members
+
+    def _listener(self) -> Listener | None:
+        return listener_for(self.verbose, self.callback)
+
+    def _mixture_parameters(self) -> MixtureParameters:
+        return parameters_from(self.get_params(deep=False))
+
+    def _labeling(self) -> LabelingParameters:
+        em = self.solver == "em"
+        return LabelingParameters(
+            method=self.label_method,
+            unknown_classes=self.unknown_classes,
+            unlabeled=self.unlabeled,
+            self_labeling=bool(self.self_labeling),
+            threshold=self.threshold,
+            recurrent=bool(self.recurrent),
+            learning_rate=self.label_learning_rate,
+            max_iter=self.label_max_iter if em else self.max_iter,
+            batch_size=self.batch_size,
+            exact=em,
+            n_threads=resolve_threads(self.n_threads),
+        )
+
+    def check_parameters(self) -> None:
+        """Raise ValueError for parameters with which nothing could be learned; `fit` does so, too."""
+        check_classifier(self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

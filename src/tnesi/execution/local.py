@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.execution.part import Part, Search, Summary
+from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
 

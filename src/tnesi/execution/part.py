@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.execution.store import ArrayStore, Store, even_grain, parts
+from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Statistics
 from tnesi.model.rows import Rows
 from tnesi.search.exact import ExactSearch
 from tnesi.search.neighbors import NeighborSearch
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
 Search = ExactSearch | NeighborSearch

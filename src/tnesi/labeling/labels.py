@@ -174,3 +174,14 @@ def with_marker(classes: Array, unlabeled: Any) -> Array:
             "otherwise"
         )
     return np.append(classes, marker)
+
+
+def present_labels(label: Array, classes: Array, present: Array) -> tuple[Array, Array]:
+    """Return labels of the rows that are present; classes all of whose labels are of absent rows are absent."""
+    label = label[present]
+    used = np.unique(label[label >= 0])
+    if classes.size and used.size < 2:
+        raise ValueError("fewer than two classes have labels with a weight: give weight to labels of two classes")
+    renumber = np.full(classes.size + 1, -1, np.int32)
+    renumber[used] = np.arange(used.size)
+    return renumber[label], classes[used]

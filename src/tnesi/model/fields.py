@@ -203,7 +203,7 @@ class Fields:
             mass,
             n_threads,
         )
-        new._set_sums(self, mass, rows.norm, shrinkage)
+        new.set_sums(self, mass, rows.norm, shrinkage)
         return new, mass
 
     def learned(
@@ -221,7 +221,7 @@ class Fields:
             new.log_w_sum,
             n_threads,
         )
-        new._set_sums(self, statistics.mass, norm, shrinkage)
+        new.set_sums(self, statistics.mass, norm, shrinkage)
         return new
 
     def _like(self) -> Fields:
@@ -229,7 +229,7 @@ class Fields:
             np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
         )
 
-    def _set_sums(self, before: Fields, mass: Array, norm: float, shrinkage: Shrinkage | None) -> None:
+    def set_sums(self, before: Fields, mass: Array, norm: float, shrinkage: Shrinkage | None) -> None:
         seen = mass + shrinkage.rows if shrinkage is not None else mass
         self.w_sum[:] = np.where(seen > 0, np.float32(norm), before.w_sum)
         faint = np.flatnonzero((seen > 0) & (seen < _FAINT * mass.sum()))

@@ -43,10 +43,9 @@ def check_shapes(header: Header) -> None:
     names, members = header.shapes.keys(), header.members
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
     if header.kind == "classifier":
-        later = {"class_sizes", "present"} if header.format > 2 else set()
         if header.classes:
-            wanted |= {"class_weights"} | names & later & {"class_sizes"}
-        wanted |= _TRAINING | names & ({"row_weights"} | later - {"class_sizes"}) if _has_rows(header) else set()
+            wanted |= {"class_weights"} | names & {"class_sizes"}
+        wanted |= _TRAINING | names & {"row_weights", "present"} if _has_rows(header) else set()
     if names != wanted:
         raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
@@ -149,7 +148,7 @@ def _all_in(values: Array, low: int, end: int) -> bool:
 def classes_of(header: Header) -> Array:
     """Return the classes of a classifier as an array: all different, and but for that of the unknown sorted."""
     values, type_name = header.classes or [], header.class_dtype or ""
-    if header.format == 4 and type_name == "<i8":
+    if not values and type_name == "<i8":
         return np.empty(0, np.int64)
     if not _CLASS_TYPES.fullmatch(type_name):
         raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored: numbers, texts, True and False can")

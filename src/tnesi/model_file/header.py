@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tnesi.estimators.committee import MOST_MIXTURES
+from tnesi.training.committee import MOST_MIXTURES
 
-FORMAT = 4
-"""Raised when files change in a way that an earlier tnesi cannot read. All earlier formats stay readable.
-
-Format 2 has committees of mixtures. Format 3 has the label methods with what they learn (sizes of classes, sharpness, a
-class of the unknown), and knows of rows without weight. Format 4 has classifiers without any label, whose first layer
-and activities wait for some. A model is written in the lowest format that has all of it.
-"""
+FORMAT = 1
+"""Raised when files change in a way that an earlier tnesi cannot read."""
 MOST_BYTES = 2**25
 _DEEPEST = 8
 MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
@@ -55,7 +50,7 @@ class Header:
     mixture_parameters : dict or None
         Of the classifier's first layer.
     classes : list or None
-        The classes, of the type `class_dtype`; None for a mixture, and none of them in format 4.
+        The classes, of the type `class_dtype`; None for a mixture, and empty for a classifier without labels.
     class_dtype : str or None
     recurrent : bool
         Whether the classifier was learned as a recurrent network.
@@ -67,13 +62,13 @@ class Header:
         As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
     further_mixtures : list of dict
         Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
-        `mixture_parameters`. None of them in format 1.
+        `mixture_parameters`.
     label_method : {"hebbian", "cluster", "soft", ""}
-        How the second layer was learned; "" where that was interrupted. The published rule in formats 1 and 2.
+        How the second layer was learned; "" where that was interrupted. "hebbian" for a mixture.
     sharpness : float
-        The power to which probabilities are raised; 1 in formats 1 and 2.
+        The power to which probabilities are raised.
     unknown : bool
-        Whether the last of `classes` stands for rows of unknown classes; false in formats 1 and 2.
+        Whether the last of `classes` stands for rows of unknown classes.
     shapes : dict of tuple
         Shapes of the arrays in the file. "weights" is fields x features.
     """
@@ -99,10 +94,10 @@ class Header:
     converged: bool
     lower_bound: float
     history: list[dict[str, Any]]
-    further_mixtures: list[dict[str, Any]] = field(default_factory=list)
-    label_method: str = "hebbian"
-    sharpness: float = 1.0
-    unknown: bool = False
+    further_mixtures: list[dict[str, Any]]
+    label_method: str
+    sharpness: float
+    unknown: bool
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -116,11 +111,10 @@ class Header:
 
 
 _NAMES = {entry.name for entry in fields(Header)} - {"shapes"}
-_ADDED = {2: {"further_mixtures"}, 3: {"label_method", "sharpness", "unknown"}}
-"""Entries that are in files from a format on."""
-LEARNED = ("norm", "truncation", "n_iter", "converged", "lower_bound", "history")
-"""Attributes of a mixture, without the underscore."""
-_MEMBER_NAMES = {"mixture_parameters", "search", "doubtful_below", *LEARNED}
+MEMBER_NAMES = {
+    "mixture_parameters", "search", "doubtful_below", "norm", "truncation", "n_iter", "converged", "lower_bound",
+    "history",
+}  # fmt: skip
 
 
 def array_name(name: str, m: int) -> str:
@@ -128,13 +122,9 @@ def array_name(name: str, m: int) -> str:
     return f"{name}.{m}" if m else name
 
 
-def _names(version: int) -> set[str]:
-    return _NAMES.difference(*(names for since, names in _ADDED.items() if since > version))
-
-
 def to_json(header: Header) -> str:
     """Return the header as text; a value that cannot be stored is a ValueError."""
-    entries = {name: _plain(getattr(header, name)) for name in sorted(_names(header.format))}
+    entries = {name: _plain(getattr(header, name)) for name in sorted(_NAMES)}
     text = json.dumps(entries, allow_nan=False)
     if len(text) > MOST_BYTES // 3:  # its quotes are escaped in the file
         raise ValueError(f"its header would have {len(text)} bytes: shorten history_, provenance or feature names")
@@ -154,22 +144,22 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
             f"it has format {version} and was made by a newer tnesi; this one reads formats up to {FORMAT}: "
             "pip install --upgrade tnesi"
         )
-    if found.keys() != _names(version):
-        wrong = sorted(found.keys() ^ _names(version))
+    if found.keys() != _NAMES:
+        wrong = sorted(found.keys() ^ _NAMES)
         raise ValueError(f"its header lacks or should not have: {', '.join(wrong[:5])!r}")
-    for name, (wanted, holds) in _CHECKS.items():
-        if name in found and not holds(found[name]):
+    for name, (wanted, holds) in CHECKS.items():
+        if not holds(found[name]):
             raise ValueError(f"{name} in its header is not {wanted}")
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
     if of_classifier != [found["kind"] == "classifier"] * 3:
         raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
-    if version > 1 and found["kind"] != "classifier":
-        raise ValueError(f"only a classifier has format {version}")
-    if version == 2 and not found["further_mixtures"]:
-        raise ValueError("only a committee has format 2, and further_mixtures is empty")
-    if version == 4 and (found["classes"] or found["recurrent"] or found["label_method"] or found["unknown"]):
-        raise ValueError("only a classifier without labels has format 4")
-    if found.get("further_mixtures") and found["recurrent"]:
+    without_labels = "" if found["kind"] == "classifier" else "hebbian"
+    of_labels = found["recurrent"] or found["unknown"] or found["label_method"] != without_labels
+    if not found["classes"] and of_labels:
+        raise ValueError("only a classifier with labels is recurrent, or has a label_method or an unknown class")
+    if found["kind"] != "classifier" and found["further_mixtures"]:
+        raise ValueError("only a classifier has further_mixtures")
+    if found["further_mixtures"] and found["recurrent"]:
         raise ValueError("only a classifier that is not recurrent has further_mixtures")
     if found["image_shape"] is not None:
         found["image_shape"] = tuple(found["image_shape"])
@@ -254,13 +244,13 @@ def _is_record(value: Any) -> bool:
 def _is_member(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and value.keys() == _MEMBER_NAMES
+        and value.keys() == MEMBER_NAMES
         and value["mixture_parameters"] is not None
-        and all(_CHECKS[name][1](entry) for name, entry in value.items())
+        and all(CHECKS[name][1](entry) for name, entry in value.items())
     )
 
 
-_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "kind": ("'classifier' or 'mixture'", lambda v: v in ("classifier", "mixture")),
     "created": ("a text", lambda v: isinstance(v, str)),
     "versions": ("an object of texts", lambda v: _is_scalars(v) and _is_texts([*v.values()])),

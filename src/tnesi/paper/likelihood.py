@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data import Data
-from tnesi.estimators.first_layer import FEWEST_NEIGHBOURS
 from tnesi.execution.local import LocalEngine
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.classes import Classes
 from tnesi.model.fields import Fields, draw_distinct, start_from_rows
+from tnesi.model.free_energy import FreeEnergy
 from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.paper.protocol import Labels, Protocol
 from tnesi.paper.run_folder import RunFolder
-from tnesi.search.exact import ExactSearch, FullSearch, log_likelihood
-from tnesi.search.neighbors import NeighborSearch
+from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
+from tnesi.search.exact import log_likelihood
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.system.threads import resolve_threads
-from tnesi.training.em import FreeEnergy, Search, run_em
+from tnesi.training.em import run_em
+from tnesi.training.mixture import FEWEST_NEIGHBORS
 from tnesi.training.monitor import Monitor
 
 Array = npt.NDArray[Any]
@@ -66,7 +67,7 @@ class _Curve:
     def _search(self) -> Search:
         if self._truncation == "all":
             return FullSearch(self._threads)
-        if self._truncation < FEWEST_NEIGHBOURS:
+        if self._truncation < FEWEST_NEIGHBORS:
             return ExactSearch(self._truncation, self._threads)
         return NeighborSearch(self._truncation, self._threads)
 

@@ -59,7 +59,7 @@ class Network:
         began = time.perf_counter()
         self.classifier = self._kept(keep) or self._learned(classifier, data.X[rows], callback)
         took = time.perf_counter() - began
-        self._test_activities = self.classifier._activities_of(data.test.X)
+        self._test_activities = self.classifier.activities_of(data.test.X)
         self.seconds = time.perf_counter() - began
         if keep and took > _KEEP_FROM:
             save(self.classifier, keep)
@@ -101,4 +101,4 @@ class Network:
 
     def test_posterior(self) -> Array:
         """Return the class posterior of the test rows, N x K."""
-        return self.classifier._classes.posterior(self._test_activities)
+        return self.classifier.model_.posterior(self._test_activities)

@@ -19,7 +19,7 @@ unpublished. The published runs with one label per class made 2,000 iterations: 
 
 Examples
 --------
->>> from tnesi import presets
+>>> from tnesi.paper import presets
 >>> presets.t_nesi().truncation
 15
 >>> presets.ff_plus_nesi(n_components=2000, random_state=0).n_components

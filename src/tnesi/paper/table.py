@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data import Data
-from tnesi.estimators.committee import mean_lower_bound
 from tnesi.model.classes import margins
 from tnesi.paper.network import Network, build
 from tnesi.paper.protocol import Labels, Method, Protocol, Task
 from tnesi.paper.run_folder import RunFolder
 from tnesi.system.progress import Progress, tell_iterations
+from tnesi.training.committee import mean_lower_bound
 
 Array = npt.NDArray[Any]
 Key = tuple[str, str, Labels, int, int]
@@ -93,7 +93,7 @@ def _runs_of_seed(
                 "seed": seed,
                 "n_labels": n_labels,
                 **result,
-                "free_energy": mean_lower_bound(mixtures),
+                "free_energy": mean_lower_bound([mixture.learned_ for mixture in mixtures]),
                 "iterations": network.classifier.n_iter_,
                 "converged": all(mixture.converged_ for mixture in mixtures),
                 "seconds": {

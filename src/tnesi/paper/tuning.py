@@ -17,11 +17,11 @@ from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.labels import encode_labels
+from tnesi.model.free_energy import FreeEnergy
 from tnesi.model.rows import normalize
 from tnesi.search.exact import log_likelihood
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.system.threads import resolve_threads
-from tnesi.training.em import FreeEnergy
 
 Array = npt.NDArray[Any]
 
@@ -205,4 +205,4 @@ def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
     rows = normalize(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
     with single_threaded_blas():
-        return energy.mean(log_likelihood(mixture._fields, rows, n_threads))
+        return energy.mean(log_likelihood(mixture.model_.fields, rows, n_threads))

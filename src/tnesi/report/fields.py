@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.model.mixture_model import MixtureModel
 from tnesi.report.figures.canvas import drawing, label
 from tnesi.report.labels import class_names
 
@@ -24,7 +25,7 @@ Shape = tuple[int, int]
 _INCHES = 0.62
 """Height of a tile; lengths below are in units of it."""
 _GAP, _COLUMN, _TEXT = 0.14, 0.17, 0.34
-_MOST_COLOURS = 20
+_MOST_COLORS = 20
 _MOST_BARS = 256
 
 
@@ -58,20 +59,21 @@ def plot_fields(
     figure : matplotlib.figure.Figure
         Save it with ``figure.savefig("fields.png")``.
     """
-    if isinstance(model, PoissonMixture) or not model.classes_.size:
+    if isinstance(model, PoissonMixture) or not model.settle().classes_.size:
         mixture = model if isinstance(model, PoissonMixture) else model.mixture_
         order = np.random.default_rng(random_state).permutation(mixture.n_components_)
         return _Sheet(mixture.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.max(axis=0), 1e-30)
-    share **= model._classes.sharpness  # as certain as predictions are
+    assert model.model_.layer is not None
+    share **= model.model_.layer.classes.sharpness  # as certain as predictions are
     share /= np.maximum(share.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])
     drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
     drawn = drawn[np.lexsort((-share[:, drawn].max(axis=0), share[:, drawn].argmax(axis=0)))]
-    classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLOURS
+    classes, few = [label(k, 12) for k in class_names(model)], len(r) <= _MOST_COLORS
     names = None if few else [classes[k] for k in share[:, drawn].argmax(axis=0)]
-    sheet = _Sheet(fields_of(model, drawn) - 1, shape, n_columns, names, _COLUMN)
+    sheet = _Sheet(fields_of(model.model_.mixtures, drawn) - 1, shape, n_columns, names, _COLUMN)
     colors = _colors(len(r)) if few else np.zeros((len(r), 3))
     for i, c in enumerate(drawn):
         sheet.column(i, 1 - share[:, c, None] * (1 - colors))
@@ -80,13 +82,13 @@ def plot_fields(
     return sheet.figure
 
 
-def fields_of(model: SimpletronClassifier, numbers: Array) -> Array:
+def fields_of(mixtures: Sequence[MixtureModel], numbers: Array) -> Array:
     """Return fields by their numbers, which go on from one mixture to the next."""
-    ends = np.cumsum([mixture.n_components_ for mixture in model.mixtures_])
-    found = np.empty((len(numbers), model.n_features_in_), np.float32)
-    for mixture, end in zip(model.mixtures_, ends, strict=True):
-        own = (numbers < end) & (numbers >= end - mixture.n_components_)
-        found[own] = mixture.weights_[numbers[own] - (end - mixture.n_components_)]
+    ends = np.cumsum([mixture.n_fields for mixture in mixtures])
+    found = np.empty((len(numbers), mixtures[0].n_features), np.float32)
+    for mixture, end in zip(mixtures, ends, strict=True):
+        own = (numbers < end) & (numbers >= end - mixture.n_fields)
+        found[own] = mixture.fields.w[numbers[own] - (end - mixture.n_fields)]
     return found
 
 

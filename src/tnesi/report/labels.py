@@ -41,7 +41,7 @@ def doubts(model: SimpletronClassifier) -> list[Doubt]:
     []
     """
     found: dict[frozenset[Any], Doubt] = {}
-    if hasattr(model, "label_confidence_"):
+    if hasattr(model.settle(), "label_confidence_"):
         names, rivals = model.classes_.tolist(), model.label_rivals_.tolist()
         for k in np.argsort(model.label_confidence_, kind="stable"):
             doubt = Doubt(names[k], rivals[k], float(model.label_confidence_[k]))
@@ -52,28 +52,29 @@ def doubts(model: SimpletronClassifier) -> list[Doubt]:
 
 def class_names(model: SimpletronClassifier) -> list[str]:
     """Return what the classes are called; the one of unknown classes, which is the last, by that name."""
-    names = [str(name) for name in model.classes_.tolist()]
-    return [*names[:-1], "unknown"] if model._unknown else names
+    names = [str(name) for name in model.settle().classes_.tolist()]
+    return [*names[:-1], "unknown"] if model.has_unknown_class_ else names
 
 
 def class_shares(model: SimpletronClassifier) -> Array | None:
     """Return the shares of the classes in the training rows, as they are predicted; None where these are not known."""
-    if not hasattr(model, "label_distributions_"):
+    if not hasattr(model.settle(), "label_distributions_"):
         return None
     best = model.label_distributions_.argmax(axis=1)
-    count = np.bincount(best, model._weight, len(model.classes_))
+    rows = model.model_.rows
+    count = np.bincount(best, None if rows is None else rows.weight, len(model.classes_))
     return np.asarray(count / count.sum())
 
 
 def second_layer_lines(model: SimpletronClassifier) -> list[str]:
     """Say how the second layer was learned, how large the classes are, and what is doubtful."""
-    said = [f"The second layer: {METHODS[model.label_method_]}."]
+    said = [f"The second layer: {METHODS[model.settle().label_method_]}."]
     shares = class_shares(model)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
         ends = [f"{100 * shares[k]:.1f} % of the rows ({names[k]})" for k in (low, high)]
         said.append(f"The smallest class has {ends[0]}, the largest {ends[1]}.")
-    if model._unknown and hasattr(model, "unknown_share_"):
+    if model.has_unknown_class_ and hasattr(model, "unknown_share_"):
         said.append(f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes.")
     found = doubts(model)
     said += [

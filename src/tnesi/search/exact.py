@@ -56,6 +56,7 @@ class ExactSearch:
     truncation: int
     n_threads: int
     name = "exact"
+    uses_blas = True
 
     def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the best C' fields of each point and their activities."""
@@ -132,6 +133,7 @@ class FullSearch:
 
     n_threads: int
     name = "full"
+    uses_blas = True
 
     def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the activities that are not negligible, in descending order."""

@@ -27,7 +27,7 @@ from tnesi.search.exact import best_of_all
 
 Array = npt.NDArray[Any]
 
-N_NEIGHBOURS = 64
+N_NEIGHBORS = 64
 """Length of a field's list."""
 ALL_BELOW = 512
 """With so few fields the neighborhood is all of them."""
@@ -133,12 +133,13 @@ class NeighborSearch:
 
     truncation: int
     n_threads: int
-    n_neighbors: int = N_NEIGHBOURS
+    n_neighbors: int = N_NEIGHBORS
     lists: Array | None = None
     doubtful_below: float | None = None
     age: int = field(default=0, repr=False)
     _cells: Cells | None = field(default=None, repr=False)
     name = "neighbors"
+    uses_blas = False
 
     def arrange(self, fields: Fields) -> Fields:
         """Put like fields next to each other in memory: a list's rows are then in the cache already."""

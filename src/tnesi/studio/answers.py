@@ -132,6 +132,10 @@ class Answers:
     _last_colors: dict[str, int] = field(default_factory=dict)
     _last_keys: dict[str, str] = field(default_factory=dict)
 
+    def names(self) -> set[str]:
+        """Return the classes that have labels."""
+        return {name for name, n in self._counts.items() if n}
+
     def view(self) -> View:
         """Return what holds now."""
         found = [ClassOf(name, self._keys.get(name), self._colors[name], n) for name, n in self._counts.items() if n]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +17,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tnesi.data.source import Data
-from tnesi.estimators.committee import activate
-from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.labeling.labeler import Labeler
+from tnesi.labeling.second_layer import new_labeler
+from tnesi.model.classifier_model import ClassifierModel, StoredRows, activate
 from tnesi.model_file import load, save
 from tnesi.report.fields import fields_of
 from tnesi.system.progress import iteration_of
+from tnesi.system.threads import resolve_threads
 
 Array = npt.NDArray[Any]
 Tell = Callable[[str, float | None], bool]
@@ -76,24 +78,58 @@ class Settings:
         return json.dumps({"fields": self.fields or "auto", "seed": self.seed or 0, **of_model})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FirstLayer:
     """A first layer and its activities for some rows.
 
     Attributes
     ----------
-    classifier : SimpletronClassifier
-        Without labels.
+    mixtures : tuple of PoissonMixture
+    stored : StoredRows
+        With the activities.
+    parameters : dict
+        Of a classifier on this layer; `random_state` is a seed.
     rows : (n,) array or None
-        Which rows of the data `activities` is about; None: all.
+        Which rows of the data `stored` is about; None: all.
     """
 
-    classifier: SimpletronClassifier
+    mixtures: tuple[PoissonMixture, ...]
+    stored: StoredRows
+    parameters: Mapping[str, Any]
     rows: Array | None = None
+
+    @classmethod
+    def of(cls, classifier: SimpletronClassifier, rows: Array | None = None) -> FirstLayer:
+        """Return the first layer of a classifier that knows its training rows."""
+        stored = classifier.model_.rows
+        assert stored is not None
+        parameters = classifier.get_params(deep=False) | {"callback": None}
+        return cls(tuple(classifier.mixtures_), stored, parameters, rows)
+
+    @property
+    def seed(self) -> int:
+        """Of what is learned from labels."""
+        return seed_of(self.parameters["random_state"])
+
+    @cached_property
+    def model(self) -> ClassifierModel:
+        """A classifier that waits for labels."""
+        models = tuple(mixture.model_ for mixture in self.mixtures)
+        return ClassifierModel(models, rows=self.stored).without_labels()
+
+    @cached_property
+    def labeler(self) -> Labeler:
+        """What is known of the rows without labels."""
+        first_seed = seed_of(self.mixtures[0].random_state)
+        return new_labeler(self.stored, self.model.sizes, first_seed, resolve_threads(None))
+
+    def classifier(self, model: ClassifierModel, **parameters: Any) -> SimpletronClassifier:
+        """Return a model on this first layer as an estimator."""
+        return SimpletronClassifier.from_model(model, self.mixtures, {**self.parameters, **parameters})
 
     @property
     def activities(self) -> sparse.csr_array:
-        return self.classifier.activities_
+        return self.stored.activities
 
     @property
     def n_fields(self) -> int:
@@ -111,11 +147,11 @@ class FirstLayer:
 
     def parts(self) -> Array:
         """Return to which of a few parts of the data, found without labels, each row belongs."""
-        return self.classifier._known_labeler().clusters(min(N_CLUSTERS, self.activities.shape[0])).place
+        return self.labeler.clusters(min(N_CLUSTERS, self.activities.shape[0])).place
 
     def fields(self, numbers: Array) -> Array:
         """Return fields as they look: without what normalization adds."""
-        return fields_of(self.classifier, numbers) - 1
+        return fields_of(self.model.mixtures, numbers) - 1
 
     def usual(self) -> Array:
         """Return the average row, as the fields tell it."""
@@ -164,8 +200,7 @@ def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
 
     classifier = new_classifier(settings, callback=listener)
     _fit(classifier, data.X)
-    classifier.set_params(callback=None)
-    return FirstLayer(classifier)
+    return FirstLayer.of(classifier)
 
 
 def preview(data: Data, settings: Settings) -> FirstLayer | None:
@@ -176,7 +211,7 @@ def preview(data: Data, settings: Settings) -> FirstLayer | None:
     rows = np.sort(np.random.default_rng(settings.seed or 0).choice(n, _PREVIEW_ROWS, replace=False))
     classifier = new_classifier(settings, n_components="auto", max_iter=_PREVIEW_ITERATIONS)
     _fit(classifier, data.X[rows])
-    return FirstLayer(classifier, rows)
+    return FirstLayer.of(classifier, rows)
 
 
 def _fit(classifier: SimpletronClassifier, X: Any) -> None:
@@ -199,24 +234,18 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     """Return the first layer of a model file, with its activities for all rows of these data."""
     model = load(path)
     check_features(path, model.n_features_in_, data)
-    mixtures = [model] if isinstance(model, PoissonMixture) else model.mixtures_
-    classifier = new_classifier(settings, n_components=mixtures[0].n_components_, n_mixtures=len(mixtures))
-    classifier.mixtures_, classifier.n_iter_ = mixtures, max(mixture.n_iter_ for mixture in mixtures)
-    classifier.n_features_in_, classifier.n_samples_seen_ = data.rows.n_features, data.rows.n_rows
-    classifier._weight = classifier._present = None
-    classifier._recurrent = False
-    classifier.activities_ = activate(mixtures, data.X, None, classifier)
-    classifier._keep_none(np.full(data.rows.n_rows, -1, np.int32), np.empty(0, np.int64))
-    return FirstLayer(classifier)
+    mixtures = (model,) if isinstance(model, PoissonMixture) else tuple(model.mixtures_)
+    activities = activate([mixture.model_ for mixture in mixtures], data.X, resolve_threads(None))
+    parameters = {"n_components": mixtures[0].n_components_, "n_mixtures": len(mixtures)}
+    stored = StoredRows(activities, None, None, data.rows.n_rows)
+    return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0})
 
 
 def to_bytes(layer: FirstLayer) -> bytes:
     """Return a first layer with its activities, but no labels, as the bytes of a model file."""
-    classifier = copy.copy(layer.classifier)
-    classifier._keep_none(np.full(layer.activities.shape[0], -1, np.int32), np.empty(0, np.int64))
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
-        save(classifier, path)
+        save(layer.classifier(layer.model), path)
         return path.read_bytes()
 
 
@@ -226,7 +255,8 @@ def from_bytes(content: bytes, data: Data) -> FirstLayer:
         path = Path(folder) / "mixture.tnesi"
         path.write_bytes(content)
         model = load(path)
-    fits = isinstance(model, SimpletronClassifier) and model.n_features_in_ == data.rows.n_features
-    if not fits or model.activities_.shape[0] != data.rows.n_rows:
+    if not isinstance(model, SimpletronClassifier) or model.n_features_in_ != data.rows.n_features:
         raise ValueError("it is of other data")
-    return FirstLayer(model)
+    if model.activities_.shape[0] != data.rows.n_rows:
+        raise ValueError("it is of other data")
+    return FirstLayer.of(model)

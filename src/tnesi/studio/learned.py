@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +11,10 @@ import numpy.typing as npt
 
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labeling.second_layer import LabelingParameters, label_confidence, learn_labels
 from tnesi.labeling.suggest import Known
 from tnesi.model.classes import margins
+from tnesi.model.classifier_model import ClassifierModel
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt
@@ -35,8 +36,10 @@ class Learned:
         The classes, sorted. With fewer than two of them nothing but the labels is known.
     label : (N,) array
         Places in `names`, -1 for unlabeled.
-    model : SimpletronClassifier or None
+    model : ClassifierModel or None
         Its classes are numbers.
+    confidence, rivals : (K,) arrays
+        How sure the name of each class is, and the number of the class that it may be confused with.
     posterior : (N, K) array
     best, probability, margin : (N,) arrays
         Of the most probable class.
@@ -50,7 +53,9 @@ class Learned:
     answer: int
     names: list[str]
     label: Array
-    model: SimpletronClassifier | None = None
+    model: ClassifierModel | None = None
+    confidence: Array = field(default_factory=lambda: np.empty(0))
+    rivals: Array = field(default_factory=lambda: np.empty(0, np.int64))
     posterior: Array = field(default_factory=lambda: np.empty((0, 0)))
     best: Array = field(default_factory=lambda: np.empty(0, np.int64))
     probability: Array = field(default_factory=lambda: np.empty(0))
@@ -72,16 +77,15 @@ class Learned:
         if self.model is None:
             nothing = Known.nothing(self.label.size)
             return Known(self.label, nothing.classes, nothing.posterior, nothing.confidence, nothing.rivals)
-        rivals = names[self.model.label_rivals_]
-        return Known(self.label, names, self.posterior, self.model.label_confidence_, rivals)
+        return Known(self.label, names, self.posterior, self.confidence, names[self.rivals])
 
     def find_conflicts(self) -> list[Conflict]:
         """Return the labels that their surroundings contradict; it takes about as long as learning."""
-        if self.model is None:
+        if self.model is None or self.model.layer is None:
             return []
         with single_threaded_blas():
-            labeler, method = self.model._known_labeler(), self.model.label_method_
-            return conflicts(labeler, self.label, self.best, len(self.names), method)
+            method = self.model.layer.method
+            return conflicts(self.layer.labeler, self.label, self.best, len(self.names), method)
 
     def order(self, number: int | None, how: str) -> Array:
         """Return the rows of a class (None: of all), by certainty or number."""
@@ -107,24 +111,24 @@ class Learned:
         """Return a classifier that can be saved, with the names of the classes."""
         if self.model is None:
             return None
-        model, names = copy.copy(self.model), np.array(self.names)
-        model.classes_, model.unlabeled = names, None
-        model.transduction_, model.label_rivals_ = names[model.transduction_], names[model.label_rivals_]
-        return model
+        return self.layer.classifier(self.model.renamed(np.array(self.names)), unlabeled=None)
 
 
 def learn(layer: FirstLayer, view: View) -> Learned:
-    """Learn the classes from the labels of a view. The classifier of the layer is used for it: one thread at a time."""
-    classifier, n_rows = layer.classifier, layer.activities.shape[0]
+    """Learn the classes from the labels of a view."""
+    n_rows = layer.activities.shape[0]
     names = sorted(set(view.labels.values()))
     number = {name: k for k, name in enumerate(names)}
     label = np.full(n_rows, -1, np.int32)
     label[list(view.labels)] = [number[name] for name in view.labels.values()]
     if len(names) < 2:
         return Learned(layer, view.last, names, label)
-    classifier.fit_labels(label)
-    model = copy.copy(classifier)
-    t = model.label_distributions_
+    parameters = LabelingParameters(n_threads=layer.labeler.n_threads)
+    seed = int(np.random.RandomState(layer.seed).randint(2**31))
+    second = learn_labels(layer.labeler, parameters, label, np.arange(len(names)), seed).layer
+    model = replace(layer.model, layer=second, label=label)
+    t = model.label_distributions
+    confidence, rivals = label_confidence(model)
     best, margin = t.argmax(axis=1), margins(t)
     field_shares = np.asarray(layer.activities.T @ t) / np.maximum(layer.mass, 1e-12)[:, None]
     return Learned(
@@ -133,6 +137,8 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         names=names,
         label=label,
         model=model,
+        confidence=confidence,
+        rivals=rivals,
         posterior=t,
         best=best,
         probability=t[np.arange(n_rows), best],
@@ -140,19 +146,18 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         field_class=np.where(layer.mass > 0, field_shares.argmax(axis=1), -1),
         field_certainty=field_shares.max(axis=1),
         decided=float(np.mean(margin > CLEAR)),
-        estimate=_estimate(layer, model, label, best, t),
+        estimate=_estimate(layer, second.method, Naming(confidence, rivals), label, best, t),
     )
 
 
-def _estimate(layer: FirstLayer, model: SimpletronClassifier, label: Array, best: Array, t: Array) -> Estimate:
+def _estimate(layer: FirstLayer, method: str, naming: Naming, label: Array, best: Array, t: Array) -> Estimate:
     """Return the expected error.
 
     Labels that have spread are as sure as labels left out say. Clusters are not: there, what is doubtful is whether
     a row's neighbors agree with it, and whether it would be in the same cluster had chance decided otherwise.
     """
     doubt = 1 - t.max(axis=1)
-    if model.label_method_ == "cluster":
-        chance = 1 - model._known_labeler().clusters(t.shape[1]).agreement
+    if method == "cluster":
+        chance = 1 - layer.labeler.clusters(t.shape[1]).agreement
         doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
-    naming = Naming(model.label_confidence_, model.label_rivals_)
-    return expected_error(doubt, label, best, layer.parts(), naming, model.label_method_)
+    return expected_error(doubt, label, best, layer.parts(), naming, method)

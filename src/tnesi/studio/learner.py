@@ -139,7 +139,7 @@ class Learner:
             wanted = learned.answer, view.skips
             if wanted == done:
                 continue
-            labeler = layer.classifier._known_labeler()
+            labeler = layer.labeler
             ahead = max(AHEAD, 2 * session.questions.n_clients())
             session.publish_plan(plan(labeler, learned.known(), view.skips, ahead))
             done = wanted

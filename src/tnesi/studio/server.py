@@ -113,7 +113,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._number = next(self._numbers)
+        self.number = next(self._numbers)
         self._make_room()
         self.loop.call_later(_PATIENCE, self._look)
 
@@ -122,22 +122,22 @@ class _Connection(H11Protocol):
         others = [one for one in connections if one is not self and not one.transport.is_closing()]
         if len(others) < _MOST_CONNECTIONS:
             return
-        expendable = [one for one in others if not one._authorized] or [one for one in others if one._idle]
-        min(expendable, key=lambda one: one._number, default=self).transport.abort()
+        expendable = [one for one in others if not one.authorized] or [one for one in others if one.idle]
+        min(expendable, key=lambda one: one.number, default=self).transport.abort()
 
     @property
-    def _authorized(self) -> bool:
+    def authorized(self) -> bool:
         """Whether the newest request had the token."""
         return self.cycle is not None and bool(self.cycle.scope["state"].get(AUTHORIZED))
 
     @property
-    def _idle(self) -> bool:
+    def idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        if self._idle and self.cycle is self._last:  # no request since the last look
+        if self.idle and self.cycle is self._last:  # no request since the last look
             self.transport.abort()
         else:
             self._last = self.cycle

@@ -245,8 +245,8 @@ class Session:
             entry |= {
                 "rows": rows,
                 "share": round(rows / learned.best.size, 4),
-                "confidence": round(float(learned.model.label_confidence_[k]), 4),
-                "rival": learned.names[int(learned.model.label_rivals_[k])],
+                "confidence": round(float(learned.confidence[k]), 4),
+                "rival": learned.names[int(learned.rivals[k])],
             }
         return entry
 

@@ -71,7 +71,7 @@ class Store:
         name = class_name(text)
 
         def entry() -> Entry:
-            names = {known for known, n in self._answers._counts.items() if n}
+            names = self._answers.names()
             if name not in names and len(names) >= MOST_CLASSES:
                 raise RefusedError(f"there are {len(names)} classes, and no more are possible: use one of them")
             return self._new("label", client, request, row=self._checked(row), label=name)

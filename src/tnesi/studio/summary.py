@@ -69,8 +69,8 @@ def _classes(session: Session, learned: Learned) -> Section:
                 f"{learned.sizes[k]:,}",
                 f"{100 * learned.sizes[k] / learned.best.size:.1f} %",
                 f"{margin.mean():.2f}" if margin.size else "",
-                f"{model.label_confidence_[k]:.2f}",
-                str(model.label_rivals_[k]),
+                f"{learned.confidence[k]:.2f}",
+                learned.names[learned.rivals[k]],
             ]
         )
     columns = ["class", "labels", "rows", "share", "mean margin", "confidence of its name", "could be"]

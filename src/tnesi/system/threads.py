@@ -9,13 +9,13 @@ import sys
 def resolve_threads(n_threads: int | None) -> int:
     """Return the number of threads: as asked, else this process's share of the processors it may use.
 
-    OMP_NUM_THREADS limits it, which joblib and Dask's nannies set for their processes. The tests that pytest-xdist runs
-    at the same time share the processors, and so do the tasks that a Dask worker runs at the same time.
+    OMP_NUM_THREADS limits it, which joblib and Dask's nannies set for their processes. Tasks that run at the same time
+    in a Dask worker share the processors.
     """
     if n_threads is not None:
         return int(n_threads)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    share = max(1, available // (_number("PYTEST_XDIST_WORKER_COUNT") * _task_slots()))
+    share = max(1, available // _task_slots())
     return min(share, _number("OMP_NUM_THREADS", available))
 
 

@@ -3,81 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.execution.engine import Engine
 from tnesi.execution.part import Part, Summary
-from tnesi.model.activities import Activities
-from tnesi.model.fields import Fields, Prior, Shrinkage
-from tnesi.model.rows import Rows
-from tnesi.search.exact import ExactSearch, FullSearch, full_step
-from tnesi.search.neighbors import NeighborSearch
+from tnesi.model.fields import Fields, Shrinkage
+from tnesi.search import Search
+from tnesi.search.exact import FullSearch, full_step
 from tnesi.system.interrupt import complete_iterations
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import TopLayer
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
-Search = ExactSearch | NeighborSearch | FullSearch
-
-
-class Engine(Protocol):
-    """All training rows, wherever they are, and passes over them; see :class:`tnesi.execution.local.LocalEngine`."""
-
-    n_rows: int
-    total: float
-
-    @property
-    def norm(self) -> float: ...
-    @property
-    def n_features(self) -> int: ...
-    @property
-    def part(self) -> Part: ...
-    @property
-    def activities(self) -> Activities: ...
-    def survey(self, seed: int) -> Survey: ...
-    def take(self, index: Array) -> Any: ...
-    def normalize(self, norm: float) -> None: ...
-    def begin(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
-    def step(self, fields: Fields, search: Any, prior: Prior | None) -> Summary: ...
-    def resume(self, fields: Fields, search: Any, activities: Activities) -> None: ...
-    def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields: ...
-    def sample(self, n_fields: int) -> Activities: ...
-    def sample_constant(self, n_fields: int) -> Array: ...
-
-
-@dataclass
-class FreeEnergy:
-    """Truncated free energy in nats per point (eq. 13): log-sums of I_c plus what does not depend on the field."""
-
-    constant: Array
-    weight: Array | None
-
-    @classmethod
-    def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
-        """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
-        return cls(log_prior - rows.norm - rows.log_factorials(n_threads), weight)
-
-    def samples(self, log_sum: Array) -> Array:
-        return log_sum.astype(np.float64) + self.constant
-
-    def mean(self, log_sum: Array) -> float:
-        return float(np.average(self.samples(log_sum), weights=self.weight))
-
-
-def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Array:
-    """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
-
-    After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
-    """
-    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - norm, np.inf)
-    least = excess.min(axis=1, keepdims=True)
-    out: Array = activities.log_sum - least[:, 0] + np.log((activities.s * np.exp(least - excess)).sum(axis=1))
-    return out
 
 
 def run_em(

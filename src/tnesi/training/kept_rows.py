@@ -118,6 +118,11 @@ class KeptRows:
         to = np.append(place, -1).astype(np.int32)
         self.parts = [part._replace(label=to[part.label]) for part in self.parts]
 
+    def renumber_rows(self, number: Array, n_seen: int) -> None:
+        """Say which rows of a stream of `n_seen` rows these are."""
+        self.parts = [part._replace(number=number[part.number]) for part in self.parts]
+        self.n_seen = n_seen
+
     def _chosen(self, most: int) -> tuple[Kept, float]:
         """Return the rows to keep, and log tau."""
         x, *others = zip(*self.parts, strict=True)

@@ -83,3 +83,15 @@ def print_record(record: Record) -> None:
         f"changed {100 * record['changed']:6.2f} %   {record['seconds']:7.2f} s   {record['search']}",
         flush=True,
     )
+
+
+def listener_for(verbose: int, callback: Listener | None) -> Listener | None:
+    """Return who is told of each record: the callback, and with `verbose` the terminal first."""
+    if not verbose:
+        return callback
+
+    def both(record: Record) -> bool:
+        print_record(record)
+        return bool(callback is not None and callback(record))
+
+    return both

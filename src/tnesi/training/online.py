@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
+from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
 from tnesi.model.rows import Rows
 from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.training.em import FreeEnergy, log_sum_of_joints
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import TopLayer
 

@@ -25,12 +25,12 @@ from scipy.optimize import brentq
 from scipy.sparse import issparse
 
 from tnesi.execution.local import LocalEngine
+from tnesi.execution.survey import Survey
 from tnesi.model.fields import start_from_rows
 from tnesi.model.rows import Matrix, dense, normalize
 from tnesi.search.neighbors import NeighborSearch
 from tnesi.training.em import run_em
 from tnesi.training.monitor import Monitor
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
 

@@ -26,8 +26,7 @@ from tnesi.execution.local import sample_rows
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
-from tnesi.search.neighbors import NeighborSearch
-from tnesi.training.em import Search
+from tnesi.search import NeighborSearch, Search
 
 Array = npt.NDArray[Any]
 

@@ -65,9 +65,9 @@ def assert_same(one: Any, other: Any) -> None:
     np.testing.assert_array_equal(one.weights_, other.weights_)
     for mine, theirs in zip(one.history_, other.history_, strict=True):
         assert mine | {"seconds": 0} == theirs | {"seconds": 0}
-    assert one._search.name == other._search.name
+    assert one.model_.search.name == other.model_.search.name
     for name in ("lists", "doubtful_below"):
-        np.testing.assert_array_equal(getattr(one._search, name, None), getattr(other._search, name, None))
+        np.testing.assert_array_equal(getattr(one.model_.search, name, None), getattr(other.model_.search, name, None))
 
 
 def assert_nothing_left(client: Client) -> None:

@@ -2,7 +2,7 @@
 
 Run it once when a format is new, after adding models that are written in it, and keep the files of all earlier ones::
 
-    python tests/golden/make.py
+    python tests/model_file/golden/make.py
 
 It does not replace files: every version of tnesi has to read those that are here.
 """
@@ -10,6 +10,7 @@ It does not replace files: every version of tnesi has to read those that are her
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def models() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     many = PoissonMixture(520, truncation=5, norm=30, max_iter=3, tol=0, random_state=0)
     many.fit(rng.random((1600, 4)) ** 3)
-    many._search.lists = many._search.lists[:, :8].copy()  # type: ignore[union-attr]  # 64 neighbors are 133 kB
+    many = _with_short_lists(many)  # 64 neighbors of each field are 133 kB
     shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
     published = shared | {"label_method": "hebbian"}
     some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
@@ -42,16 +43,23 @@ def models() -> dict[str, Any]:
         ).fit(X, few),
         "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
         "v1-neighbors": many,
-        "v2-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **published).fit(X, few),
-        "v3-soft": SimpletronClassifier(30, truncation=6, label_method="soft", **shared).fit(some, eight),
-        "v3-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
+        "v1-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **published).fit(X, few),
+        "v1-soft": SimpletronClassifier(30, truncation=6, label_method="soft", **shared).fit(some, eight),
+        "v1-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
             X, few
         ),
-        "v4-unlabeled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
-        "v3-unknown": SimpletronClassifier(40, truncation=4, unlabeled="?", unknown_classes=2, **shared).fit(
+        "v1-unlabeled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
+        "v1-unknown": SimpletronClassifier(40, truncation=4, unlabeled="?", unknown_classes=2, **shared).fit(
             X, np.where(np.isin(y, [3, 7]), "?", names)
         ),
     }
+
+
+def _with_short_lists(mixture: PoissonMixture) -> PoissonMixture:
+    learned = mixture.learned_
+    search = replace(learned.model.search, lists=learned.model.search.lists[:, :8].copy())
+    learned = replace(learned, model=replace(learned.model, search=search))
+    return PoissonMixture.from_learned(learned, parameters=mixture.get_params())
 
 
 def main() -> None:
@@ -64,13 +72,13 @@ def main() -> None:
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        training = name in ("v1-classifier", "v2-committee", "v3-unknown", "v4-unlabeled")
+        training = name in ("v1-classifier", "v1-committee", "v1-unknown", "v1-unlabeled")
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier) and not model.classes_.size:
             expected |= {"suggested": [suggestion.row for suggestion in model.suggest(5)]}
         elif isinstance(model, SimpletronClassifier):
             expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
-            if model._unknown:
+            if model.has_unknown_class_:
                 expected |= {"confidence": model.label_confidence_.tolist(), "unknown": model.unknown_share_}
         else:
             expected |= {"fields": model.predict(rows).tolist(), "scores": model.score_samples(rows).tolist()}

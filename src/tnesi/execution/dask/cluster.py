@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tnesi.execution.dask.shared_array import SharedArray, reaches
-from tnesi.system.threads import resolve_threads
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -147,9 +146,12 @@ def _installed() -> Any:
 
 
 @contextmanager
-def cluster_for(settings: Any) -> Iterator[Cluster | None]:
-    """Yield the cluster on which an estimator wants to learn; None where that is this process."""
-    if settings.engine != "dask":
+def cluster_for(engine: str, scheduler: Any, n_workers: int) -> Iterator[Cluster | None]:
+    """Yield the cluster on which to learn; None where that is this process.
+
+    `scheduler` is a client, the address of a scheduler, or None: the client in use, or else `n_workers` processes.
+    """
+    if engine != "dask":
         yield None
         return
     try:
@@ -157,15 +159,14 @@ def cluster_for(settings: Any) -> Iterator[Cluster | None]:
     except ImportError as error:
         raise ImportError("engine='dask' needs distributed: pip install 'tnesi[dask]'") from error
     with ExitStack() as stack:
-        given = settings.scheduler
-        if isinstance(given, distributed.Client):
-            client = given
-        elif isinstance(given, str):
-            client = stack.enter_context(_connected(given))
-        elif given is None:
-            client = _client_in_use() or stack.enter_context(own_cluster(resolve_threads(settings.n_threads)))
+        if isinstance(scheduler, distributed.Client):
+            client = scheduler
+        elif isinstance(scheduler, str):
+            client = stack.enter_context(_connected(scheduler))
+        elif scheduler is None:
+            client = _client_in_use() or stack.enter_context(own_cluster(n_workers))
         else:
-            raise ValueError(f"scheduler={given!r}: pass a distributed.Client, the address of a scheduler, or None")
+            raise ValueError(f"scheduler={scheduler!r}: pass a distributed.Client, the address of a scheduler, or None")
         if client.asynchronous:
             raise ValueError("the Dask client is asynchronous: pass one that is not, or the address of the scheduler")
         if client.status != "running":

@@ -2,8 +2,9 @@
 
 A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker,
 then in a tree; only the total comes to the client. Where all workers are on the client's machine, neither is sent:
-they share memory (see :mod:`tnesi.execution.dask.shared_array`). Sums are exact (see :class:`tnesi.model.fields.Units`), so
-the result has the same bits as that of :class:`tnesi.execution.local.LocalEngine`.
+they share memory (see :mod:`tnesi.execution.dask.shared_array`). Sums are exact (see
+:class:`tnesi.model.fields.Units`), so the result has the same bits as that of
+:class:`tnesi.execution.local.LocalEngine`.
 
 Workers may come and go. The fields K^(n) of a block are all that a pass needs to know of the one before, and the client
 hears of them each time: when a worker dies its blocks are loaded elsewhere, get them back and run the pass again.
@@ -32,9 +33,9 @@ from tnesi.execution.dask.shared_array import OutOfReachError, opened, reading
 from tnesi.execution.dask.tasks import Found, Parameters, Taught, Told
 from tnesi.execution.local import sample_step
 from tnesi.execution.part import Search, Summary
+from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -83,7 +84,7 @@ class Pass:
 
 
 class DaskEngine:
-    """Passes over the training rows, and what EM needs to hear of them; see :class:`tnesi.execution.local.LocalEngine`."""
+    """Passes over the training rows; see :class:`tnesi.execution.engine.Engine`."""
 
     def __init__(self, blocks: Blocks, n_threads: int) -> None:
         self._blocks, self._client, self._n_threads = blocks, blocks.cluster.client, n_threads

@@ -59,8 +59,8 @@ class SharedArray:
     def again(self) -> SharedArray:
         """Return the same memory for something else, as its owner; what was in it is not to be read any more."""
         new = copy.copy(self)
-        new._memory, new._stamp = self._memory, self._stamp + 1
-        np.frombuffer(self._memory, _STAMP, 1, self._end)[0] = new._stamp
+        vars(new).update(_memory=self._memory, _stamp=self._stamp + 1)
+        np.frombuffer(self._memory, _STAMP, 1, self._end)[0] = self._stamp + 1
         return new
 
     def check(self) -> None:

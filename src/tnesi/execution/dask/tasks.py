@@ -19,10 +19,10 @@ import numpy.typing as npt
 from tnesi.execution.dask.shared_array import SharedArray, opened, reading, room
 from tnesi.execution.part import Part, Search, Summary
 from tnesi.execution.store import ArrayStore, FileStore, Store
+from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Statistics, Units
-from tnesi.training.survey import Survey
 
 Array = npt.NDArray[Any]
 

@@ -28,7 +28,7 @@ Grid = Literal["both", "none"]
 WIDTH, HEIGHT = 4.4, 3.3
 """Inches; 317 units of the SVG, about as many as a phone has pixels, so that text keeps its size there."""
 
-COLOURS = {
+COLORS = {
     "ink": ("#1c2024", "#e6e8ea"),
     "muted": ("#626a73", "#9ba4ae"),
     "line": ("#d4d8dd", "#3a4149"),
@@ -47,8 +47,8 @@ COLOURS = {
 }
 """Light and dark color of each role; the steps are an ordered scale."""
 
-SERIES = [COLOURS[role][0] for role in ("first", "second", "third", "fourth")]
-INK, MUTED, LINE, PAGE = (COLOURS[role][0] for role in ("ink", "muted", "line", "page"))
+SERIES = [COLORS[role][0] for role in ("first", "second", "third", "fourth")]
+INK, MUTED, LINE, PAGE = (COLORS[role][0] for role in ("ink", "muted", "line", "page"))
 
 
 class Picture(NamedTuple):
@@ -63,7 +63,7 @@ class Picture(NamedTuple):
 
 def variables(dark: bool) -> str:
     """Return the colors as variables of a style sheet."""
-    return "".join(f"--{role}:{pair[dark]};" for role, pair in COLOURS.items())
+    return "".join(f"--{role}:{pair[dark]};" for role, pair in COLORS.items())
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def to_svg(picture: Picture) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-_ROLE = {light: role for role, (light, _) in COLOURS.items()}
+_ROLE = {light: role for role, (light, _) in COLORS.items()}
 
 
 def _themed(key: str, value: str, name: str) -> str:

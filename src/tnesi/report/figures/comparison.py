@@ -9,7 +9,7 @@ import numpy as np
 
 from tnesi.paper.protocol import paper_values
 from tnesi.report.figures.canvas import (
-    COLOURS,
+    COLORS,
     INK,
     LINE,
     MUTED,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TRAINING_LABELS = (100, 600, 1000, 3000)
 
-_OURS, _PAPER = COLOURS["first"][0], COLOURS["second"][0]
+_OURS, _PAPER = COLORS["first"][0], COLORS["second"][0]
 _CLEAR = {"facecolor": PAGE, "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
 """Behind names, so that lines do not cross them."""
 

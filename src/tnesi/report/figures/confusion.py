@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.report.figures.canvas import COLOURS, INK, LINE, Picture, drawing, label, new_axes
+from tnesi.report.figures.canvas import COLORS, INK, LINE, Picture, drawing, label, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap
@@ -73,6 +73,6 @@ def _fading(role: str) -> ListedColormap:
     """Return a scale from nothing to a color, which shows on a light page and on a dark one."""
     from matplotlib.colors import ListedColormap, to_rgb
 
-    light, dark = (np.array(to_rgb(color)) for color in COLOURS[role])
+    light, dark = (np.array(to_rgb(color)) for color in COLORS[role])
     alpha = np.linspace(0, 0.9, 256)[:, None]
     return ListedColormap(np.hstack([np.tile((light + dark) / 2, (256, 1)), alpha]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.report.figures.canvas import COLOURS, INK, Picture, drawing, label, log_x, log_y, new_axes, spread
+from tnesi.report.figures.canvas import COLORS, INK, Picture, drawing, label, log_x, log_y, new_axes, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 Record = dict[str, Any]
 Curve = tuple[Array, Array]
 
-_STEPS = [colors[0] for role, colors in COLOURS.items() if role.startswith("step")]
+_STEPS = [colors[0] for role, colors in COLORS.items() if role.startswith("step")]
 
 
 def likelihood_pictures(records: list[Record], truncations: Sequence[object]) -> list[Picture]:

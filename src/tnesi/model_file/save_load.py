@@ -20,8 +20,8 @@ present            bool     G        which of the rows given these are, unless a
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
 
 The header is the metadata entry "tnesi"; :class:`Header` says what is in it. The metadata entry "checksum" holds two
-BLAKE2b digests, of the header and of the arrays; files of earlier versions lack it. What follows from these
-(logarithms, cells, distributions of the training rows) is computed when a file is loaded, to the same bits as before.
+BLAKE2b digests, of the header and of the arrays. What follows from these (logarithms, cells, distributions of the
+training rows) is computed from them, to the same bits as before.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +46,13 @@ import tnesi
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.model.classes import Classes
+from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.fields import Fields
+from tnesi.model.mixture_model import MixtureModel
 from tnesi.model_file.checks import ARRAYS, check_shapes, check_values, classes_of
 from tnesi.model_file.checksum import check_array_sum, check_header_sum, checksum
 from tnesi.model_file.header import (
-    LEARNED,
+    FORMAT,
     MOST_BYTES,
     Header,
     ModelFileError,
@@ -58,28 +60,18 @@ from tnesi.model_file.header import (
     parse,
     to_json,
 )
-from tnesi.search.exact import ExactSearch, FullSearch
-from tnesi.search.neighbors import NeighborSearch
+from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.system.files import replacing
 from tnesi.system.threads import resolve_threads
+from tnesi.training.mixture import LearnedMixture
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
 Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier
-_Kind = TypeVar("_Kind", PoissonMixture, SimpletronClassifier)
 
 _NOT_STORED = {"callback", "engine", "scheduler", "checkpoint", "resume"}
 """Parameters that have to do with where and how a model learns, not with what."""
-_LATER_PARAMETERS: dict[str, Any] = {
-    "n_mixtures": 1,
-    "label_method": "hebbian",
-    "unknown_classes": 0,
-    "half_life": None,
-    "keep_rows": "auto",
-}
-"""Parameters that format 1 began without, and what was done before. A file lacks them where it still is, so that an
-earlier tnesi can read it."""
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
 
 
@@ -131,13 +123,15 @@ def save(
     if type(model) not in (PoissonMixture, SimpletronClassifier):
         raise TypeError(f"a {type(model).__name__} cannot be saved: pass a PoissonMixture or a SimpletronClassifier")
     check_is_fitted(model)
+    if isinstance(model, SimpletronClassifier):
+        model.settle()
     with _explained(f"the model cannot be saved as {path}"):
         arrays = _arrays_of(model, training)
         text = to_json(_describe(model, provenance, image_shape))
         header = parse(text, {name: array.shape for name, array in arrays.items()})
         check_shapes(header)
         check_values(header, arrays)
-        _new_models(header)
+        _parameters_from(header)
     described = {name: (ARRAYS[name.partition(".")[0]][0], array.shape) for name, array in arrays.items()}
     metadata = {"tnesi": text, "checksum": checksum(text, described, arrays)}
     with replacing(path) as temporary:
@@ -158,13 +152,16 @@ def load(path: str | Path) -> Model:
     with _explained(f"{path} cannot be loaded", "; the file is damaged: get it again, or save the model again"):
         header, arrays = _read(Path(path), with_arrays=True)
         check_values(header, arrays)
-        classifier, mixtures = _new_models(header)
-        for m, (mixture, member) in enumerate(zip(mixtures, header.members, strict=True)):
-            _restore_mixture(mixture, member, {name: arrays[array_name(name, m)] for name in member.shapes})
-        if classifier is None:
+        parameters, of_mixtures = _parameters_from(header)
+        names = None if header.feature_names is None else np.array(header.feature_names, dtype=object)
+        mixtures = []
+        for m, (member, own) in enumerate(zip(header.members, of_mixtures, strict=True)):
+            learned = _read_mixture(member, {name: arrays[array_name(name, m)] for name in member.shapes})
+            mixtures.append(PoissonMixture.from_learned(learned, names, own))
+        if header.kind == "mixture":
             return mixtures[0]
-        _restore_classifier(classifier, mixtures, header, arrays)
-        return classifier
+        models = tuple(mixture.model_ for mixture in mixtures)
+        return SimpletronClassifier.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
 
 
 def read_header(path: str | Path) -> Header:
@@ -190,11 +187,14 @@ def _explained(start: str, advice: str = "") -> Iterator[None]:
 
 def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tuple[int, int] | None) -> Header:
     classifier = model if isinstance(model, SimpletronClassifier) else None
-    first, *others = _mixtures_of(model)
-    classes = classifier.classes_ if classifier else None
+    first, *others = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
+    value = classifier.model_ if classifier else None
+    values = value.mixtures if value else (first.model_,)
+    layer = value.layer if value else None
+    classes = layer.names if layer else np.empty(0, np.int64) if classifier else None
     names = getattr(model, "feature_names_in_", None)
     return Header(
-        format=_format_of(classifier),
+        format=FORMAT,
         kind="classifier" if classifier else "mixture",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={"tnesi": tnesi.__version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -205,38 +205,28 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
         parameters=_parameters_of(model),
         classes=None if classes is None else classes.tolist(),
         class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str if classes.size else "<i8",
-        recurrent=bool(classifier is not None and classifier._recurrent),
-        further_mixtures=[_describe_mixture(mixture) for mixture in others],
-        label_method=vars(classifier).get("label_method_", "") if classifier else "hebbian",
-        sharpness=classifier._classes.sharpness if classifier and classifier.classes_.size else 1.0,
-        unknown=bool(classifier is not None and classifier._n_unnamed()),
-        **_describe_mixture(first) | ({} if classifier else {"mixture_parameters": None}),
+        recurrent=value is not None and layer is not None and value.recurrent,
+        further_mixtures=[_describe_mixture(mixture, own) for mixture, own in zip(others, values[1:], strict=True)],
+        label_method=layer.method if layer else "" if classifier else "hebbian",
+        sharpness=layer.classes.sharpness if layer else 1.0,
+        unknown=layer is not None and layer.unknown,
+        **_describe_mixture(first, values[0]) | ({} if classifier else {"mixture_parameters": None}),
     )
 
 
-def _format_of(classifier: SimpletronClassifier | None) -> int:
-    if classifier is None:
-        return 1
-    if not classifier.classes_.size:
-        return 4
-    published = classifier.label_method_ == classifier.label_method == "hebbian"
-    if not published or _present_of(classifier) is not None:
-        return 3
-    return 2 if len(classifier.mixtures_) > 1 else 1
-
-
-def _describe_mixture(mixture: PoissonMixture) -> dict[str, Any]:
-    search = mixture._search
+def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str, Any]:
+    learned, search = mixture.learned_, model.search
     return {
         "mixture_parameters": _parameters_of(mixture),
         "search": search.name,
         "doubtful_below": search.doubtful_below if isinstance(search, NeighborSearch) else None,
-        **{name: getattr(mixture, f"{name}_") for name in LEARNED},
+        "norm": model.norm,
+        "truncation": model.truncation,
+        "n_iter": learned.n_iter,
+        "converged": learned.converged,
+        "lower_bound": learned.lower_bound,
+        "history": learned.history,
     }
-
-
-def _mixtures_of(model: Model) -> list[PoissonMixture]:
-    return model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
 
 
 def _is_seed(random_state: Any) -> bool:
@@ -249,41 +239,38 @@ def _parameters_of(model: Model) -> dict[str, Any]:
         del parameters[name]
     if not _is_seed(parameters["random_state"]):
         parameters["random_state"] = None
-    return {name: value for name, value in parameters.items() if (name, value) not in _LATER_PARAMETERS.items()}
+    return parameters
 
 
 def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
     found: dict[str, Array | None] = {}
-    for m, mixture in enumerate(_mixtures_of(model)):
-        own: dict[str, Array | None] = {"weights": mixture._fields.w, "weight_sums": mixture._fields.w_sum}
-        if isinstance(mixture._search, NeighborSearch):
-            own["lists"] = mixture._search.lists
+    values = model.model_.mixtures if isinstance(model, SimpletronClassifier) else (model.model_,)
+    for m, value in enumerate(values):
+        own: dict[str, Array | None] = {"weights": value.fields.w, "weight_sums": value.fields.w_sum}
+        if isinstance(value.search, NeighborSearch):
+            own["lists"] = value.search.lists
         found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, SimpletronClassifier):
-        if model.classes_.size:
-            found |= {"class_weights": model.class_weights_, "class_sizes": model.class_sizes_}
-        elif not training:
-            raise ValueError("a classifier without labels is of no use without its activities: pass training=True")
-        if training and model._label is not None:
-            found |= {
-                "activity_starts": model.activities_.indptr.astype(np.int64),
-                "activity_fields": model.activities_.indices.astype(np.int32),
-                "activity_values": model.activities_.data,
-                "labels": model._label,
-                "row_weights": model._weight,
-                "present": _present_of(model),
-            }
+        found |= _arrays_of_classifier(model.model_, training)
     return {name: np.ascontiguousarray(array) for name, array in found.items() if array is not None}
 
 
-def _present_of(classifier: SimpletronClassifier) -> Array | None:
-    """Return which rows that a classifier was given it has activities of; None: all."""
-    if classifier._stream is None:
-        present: Array | None = classifier._present
-        return present
-    kept = np.zeros(classifier._stream.rows.n_seen, bool)
-    kept[classifier.kept_rows_] = True
-    return None if kept.all() else kept
+def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, Array | None]:
+    found: dict[str, Array | None] = {}
+    if model.layer is not None:
+        found |= {"class_weights": model.layer.classes.weights, "class_sizes": model.layer.classes.sizes}
+    elif not training:
+        raise ValueError("a classifier without labels is of no use without its activities: pass training=True")
+    if training and model.rows is not None:
+        found |= {
+            "activity_starts": model.rows.activities.indptr.astype(np.int64),
+            "activity_fields": model.rows.activities.indices.astype(np.int32),
+            "activity_values": model.rows.activities.data,
+            "labels": model.label,
+            "row_weights": model.rows.weight,
+            "present": model.rows.present,
+        }
+    return found
 
 
 # A file -> header and arrays
@@ -302,9 +289,10 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
                 "--upgrade tnesi, else the file is damaged: copy or save it again"
             )
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        if stored is not None:
-            described = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
-            check_header_sum(stored, text, described)
+        if stored is None:
+            raise ModelFileError("the file is damaged: it has no checksum; copy or save it again")
+        described = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+        check_header_sum(stored, text, described)
         header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
         check_shapes(header)
         for name, part in parts.items():
@@ -312,7 +300,7 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
             if part.get_dtype() != wanted:
                 raise ValueError(f"{name} is of type {part.get_dtype()}, not {wanted}")
         arrays = {name: file.get_tensor(name) for name in parts} if with_arrays else {}
-        if with_arrays and stored is not None:
+        if with_arrays:
             check_array_sum(stored, arrays)
         return header, arrays
 
@@ -339,71 +327,62 @@ def _check_start(path: Path) -> None:
 # Header and arrays -> a model
 
 
-def _new_models(header: Header) -> tuple[SimpletronClassifier | None, list[PoissonMixture]]:
-    """Return the estimators, not fitted yet, with parameters that they accept."""
+def _parameters_from(header: Header) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the parameters of the model, and of its mixtures, after a check that the estimators accept them."""
     if header.mixture_parameters is None:
-        return None, [_new(PoissonMixture, header.parameters)]
-    mixtures = [_new(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
-    return _new(SimpletronClassifier, header.parameters), mixtures
+        return header.parameters, [_checked(PoissonMixture, header.parameters)]
+    of_mixtures = [_checked(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
+    return _checked(SimpletronClassifier, header.parameters), of_mixtures
 
 
-def _new(kind: type[_Kind], parameters: dict[str, Any]) -> _Kind:
-    """A parameter that is not in the file came later: it is what was done before, by default its default."""
-    known = kind().get_params(deep=False).keys()
-    unknown = parameters.keys() - known | parameters.keys() & _NOT_STORED
-    if unknown:
+def _checked(kind: type[Model], parameters: dict[str, Any]) -> dict[str, Any]:
+    model = kind()
+    known = model.get_params(deep=False).keys() - _NOT_STORED
+    if unknown := parameters.keys() - known:
         raise ModelFileError(
             f"this tnesi does not know the parameters {', '.join(sorted(unknown)[:5])!r}: if a newer one made the "
             "file, pip install --upgrade tnesi"
         )
-    model = kind(**{name: value for name, value in _LATER_PARAMETERS.items() if name in known} | parameters)
-    model._check_parameters()
+    model.set_params(**parameters).check_parameters()
     seed = model.random_state
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
         raise ValueError(f"random_state={seed!r}: a seed is an integer from 0 to 2**32 - 1")
     if not isinstance(model.verbose, int):
         raise ValueError(f"verbose={model.verbose!r} is not an integer")
-    return model
+    return parameters
 
 
-def _restore_mixture(mixture: PoissonMixture, header: Header, arrays: dict[str, Array]) -> None:
-    mixture._fields = replace(Fields.from_weights(arrays["weights"]), w_sum=arrays["weight_sums"])
-    mixture.weights_ = mixture._fields.w
-    mixture.n_components_, mixture.n_features_in_ = mixture.weights_.shape
-    if header.feature_names is not None:
-        mixture.feature_names_in_ = np.array(header.feature_names, dtype=object)
-    mixture.norm_, mixture.truncation_ = float(header.norm), header.truncation
-    mixture.n_iter_, mixture.converged_ = header.n_iter, header.converged
-    mixture.lower_bound_, mixture.history_ = header.lower_bound, header.history
-    n_threads = resolve_threads(mixture.n_threads)
+def _read_mixture(header: Header, arrays: dict[str, Array]) -> LearnedMixture:
+    fields = replace(Fields.from_weights(arrays["weights"]), w_sum=arrays["weight_sums"])
+    n_threads = resolve_threads((header.mixture_parameters or header.parameters).get("n_threads"))
+    search: Search
     if header.search == "full":
-        mixture._search = FullSearch(n_threads)
+        search = FullSearch(n_threads)
     elif header.search == "exact":
-        mixture._search = ExactSearch(header.truncation, n_threads)
+        search = ExactSearch(header.truncation, n_threads)
     else:
-        search = NeighborSearch(header.truncation, n_threads)
-        search.lists, search.doubtful_below = arrays.get("lists"), header.doubtful_below
-        search.make_cells(mixture._fields)
-        mixture._search = search
+        search = NeighborSearch(
+            header.truncation, n_threads, lists=arrays.get("lists"), doubtful_below=header.doubtful_below
+        )
+        search.make_cells(fields)
+    model = MixtureModel(fields, float(header.norm), header.truncation, search)
+    return LearnedMixture(model, header.history, header.n_iter, header.lower_bound, header.converged)
 
 
-def _restore_classifier(
-    classifier: SimpletronClassifier, mixtures: list[PoissonMixture], header: Header, arrays: dict[str, Array]
-) -> None:
-    classifier.mixtures_, classifier.n_iter_ = mixtures, max(mixture.n_iter_ for mixture in mixtures)
-    classifier.n_features_in_ = mixtures[0].n_features_in_
-    if header.feature_names is not None:
-        classifier.feature_names_in_ = mixtures[0].feature_names_in_
-    if "labels" in arrays:
+def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays: dict[str, Array]) -> ClassifierModel:
+    rows, label = None, arrays.get("labels")
+    if label is not None:
         values, starts = arrays["activity_values"], arrays["activity_starts"]
         starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # as they were: SciPy wants them small
-        shape = arrays["labels"].size, sum(mixture.n_components_ for mixture in mixtures)
-        classifier.activities_ = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
-    classifier._weight, classifier._present = arrays.get("row_weights"), arrays.get("present")
-    classifier._recurrent = header.recurrent
-    if not header.classes:
-        classifier._keep_none(arrays["labels"], classes_of(header))
-        return
-    layer = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
-    method, labels, classes = header.label_method, arrays.get("labels"), classes_of(header)
-    classifier._keep(layer, labels, classes, method, unknown=header.unknown)
+        shape = label.size, sum(mixture.n_fields for mixture in mixtures)
+        activities = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
+        present = arrays.get("present")
+        number = None if present is None else np.flatnonzero(present)
+        rows = StoredRows(
+            activities, arrays.get("row_weights"), number, label.size if present is None else present.size
+        )
+    layer = None
+    if header.classes:
+        classes = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
+        layer = SecondLayer(classes, classes_of(header), header.label_method, header.unknown)
+    return ClassifierModel(mixtures, layer, header.recurrent, rows, label)

@@ -1,0 +1,105 @@
+"""From what was given to `fit` to rows that have been checked, wherever they are."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from tnesi.estimators.blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
+from tnesi.estimators.parameters import check_rows, check_weights, present_rows
+from tnesi.execution.dask.cluster import Cluster
+from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.spool import check_file, mapped_file, spool
+from tnesi.execution.store import ArrayStore
+from tnesi.model.rows import ZeroRows, usable_rows
+
+Array = npt.NDArray[Any]
+
+
+def read_rows(
+    estimator: BaseEstimator,
+    X: Any,
+    sample_weight: Any,
+    zero_rows: ZeroRows,
+    cluster: Cluster | None = None,
+    *,
+    reset: bool = True,
+    batch: bool = False,
+) -> GivenRows:
+    """Check what was given to the `fit` of an estimator, and leave out what has no weight.
+
+    Without `reset` the rows have to be like those that it knows. The weights of a `batch` stay as they are: they
+    mean the same in all batches.
+    """
+    X = unwrapped(X)
+    if cluster is not None and type(X).__module__.startswith("dask.array"):
+        return _read_on_cluster(estimator, X, sample_weight, zero_rows, cluster)
+    if is_out_of_core(X):
+        return _read_out_of_core(estimator, X, sample_weight, zero_rows, cluster, reset=reset, batch=batch)
+    X = check_rows(estimator, X, reset=reset)
+    if cluster is not None and issparse(X):
+        raise ValueError("sparse rows are learned from in one process: pass engine='local'")
+    weight = check_weights(sample_weight, X, rescale=not batch)
+    present = None if weight is None or (weight > 0).all() else weight > 0
+    X, weight, number = present_rows(X, weight)
+    usable = usable_rows(X, zero_rows, number)
+    return GivenRows(ArrayStore(usable.x), usable.sums, weight, present, usable.zero.size, cluster)
+
+
+def _read_out_of_core(
+    estimator: BaseEstimator,
+    X: Any,
+    sample_weight: Any,
+    zero_rows: ZeroRows,
+    cluster: Cluster | None,
+    *,
+    reset: bool,
+    batch: bool,
+) -> GivenRows:
+    weight = check_weights(sample_weight, X, rescale=not batch)
+    if weight is not None and not (weight > 0).all():
+        raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
+    mapped = mapped_file(X)
+    if mapped is None:
+        blocks = checked_blocks(estimator, X, reset=reset)
+        store, sums, n_zero = spool(blocks, shape_of(X), np.dtype(X.dtype), zero_rows)
+        return GivenRows(store, sums, weight, None, n_zero, cluster)
+
+    def check(x: Array, start: int) -> None:
+        check_block(estimator, x, start, reset=reset and start == 0)
+
+    checked, sums, n_zero = check_file(mapped, check, zero_rows)
+    return GivenRows(checked, sums, weight, None, n_zero, cluster)
+
+
+def _read_on_cluster(
+    estimator: BaseEstimator, X: Any, sample_weight: Any, zero_rows: ZeroRows, cluster: Cluster
+) -> GivenRows:
+    """Check a dask array, which stays where it is."""
+    from tnesi.execution.dask.rows import stored
+
+    if np.isnan(X.shape).any():
+        raise ValueError("the number of rows of X is not known: call X.compute_chunk_sizes() first")
+    check_rows(estimator, cluster.client.compute(X[:1]).result(), reset=True)
+    weight = check_weights(sample_weight, X)
+    present = None if weight is None or (weight > 0).all() else weight > 0
+    X, weight, number = present_rows(X, weight)
+    refuse = partial(check_rows, estimator, reset=False)
+    store, sums, n_zero = stored(cluster, X, weight, zero_rows, number, refuse)
+    return GivenRows(store, sums, weight, present, n_zero, cluster)
+
+
+def mention_zero_rows(given: GivenRows, before: int = 0) -> None:
+    """Warn about rows that are all zero, unless there were some `before`."""
+    if given.n_zero and not before:
+        warnings.warn(
+            f"{given.n_zero:,} of {given.n_rows:,} rows are all zero and count as evenly spread; drop them if they "
+            "are not data, or pass zero_rows='error' to refuse them",
+            stacklevel=3,
+        )

@@ -1,0 +1,188 @@
+"""ClassifierModel: both layers as a value, with what is kept of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.model.classes import Classes
+from tnesi.model.fields import Prior
+from tnesi.model.mixture_model import MixtureModel
+from tnesi.model.rows import Matrix, ZeroRows
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """What is kept of the training rows.
+
+    Attributes
+    ----------
+    activities : csr_array of shape (N, C)
+        Of the first layer.
+    weight : (N,) array or None
+    number : (N,) array or None
+        Which of the rows given these are, counted from 0; None: all.
+    n_given : int
+        How many rows were given.
+    """
+
+    activities: sparse.csr_array
+    weight: Array | None
+    number: Array | None
+    n_given: int
+
+    def __len__(self) -> int:
+        return int(self.activities.shape[0])
+
+    @property
+    def numbers(self) -> Array:
+        """Which of the rows given these are."""
+        return np.arange(len(self)) if self.number is None else self.number
+
+    @property
+    def present(self) -> Array | None:
+        """Which of the rows given are among these, as a mask; None: all."""
+        if self.number is None:
+            return None
+        mask = np.zeros(self.n_given, bool)
+        mask[self.number] = True
+        return None if mask.all() else mask
+
+
+@dataclass(frozen=True, eq=False)
+class SecondLayer:
+    """What labels have taught.
+
+    Attributes
+    ----------
+    classes : Classes
+        R, with the sizes of the classes.
+    names : (K,) array
+        The classes as the user calls them.
+    method : {"hebbian", "cluster", "soft", ""}
+        How it was learned; "" where that was interrupted.
+    unknown : bool
+        Whether the last class stands for rows of unknown classes.
+    """
+
+    classes: Classes
+    names: Array
+    method: str
+    unknown: bool = False
+
+    @property
+    def n_known(self) -> int:
+        """Number of classes that have labels."""
+        return self.classes.n_classes - self.unknown
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierModel:
+    """A classifier that has been learned, or one that still waits for labels.
+
+    Attributes
+    ----------
+    mixtures : tuple of MixtureModel
+        The first layer: one mixture, or a committee.
+    layer : SecondLayer or None
+        None where there are no labels yet.
+    recurrent : bool
+        Whether the second layer acts on the first.
+    rows : StoredRows or None
+        None where the training rows are not known.
+    label : (N,) array of int32 or None
+        Class numbers of the stored rows, -1 for unlabeled.
+    """
+
+    mixtures: tuple[MixtureModel, ...]
+    layer: SecondLayer | None = None
+    recurrent: bool = False
+    rows: StoredRows | None = None
+    label: Array | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.mixtures[0].n_features
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of fields of each mixture."""
+        return [mixture.n_fields for mixture in self.mixtures]
+
+    def without_labels(self) -> Self:
+        """Return the same first layer and rows, waiting for labels."""
+        label = None if self.rows is None else np.full(len(self.rows), -1, np.int32)
+        return replace(self, layer=None, label=label)
+
+    def renamed(self, names: Array) -> Self:
+        """Return the same model with other names of the classes."""
+        assert self.layer is not None
+        return replace(self, layer=replace(self.layer, names=names))
+
+    def activities_of(self, X: Matrix, n_threads: int, zero_rows: ZeroRows = "uniform") -> sparse.csr_array:
+        """Return the activities of checked rows."""
+        prior = self.layer.classes.prior(None) if self.recurrent and self.layer is not None else None
+        return activate(self.mixtures, X, n_threads, prior, zero_rows)
+
+    def posterior(self, activities: sparse.csr_array) -> Array:
+        """Return the probabilities of the classes for rows with the given activities, N x K."""
+        assert self.layer is not None
+        return self.layer.classes.posterior(activities)
+
+    @cached_property
+    def label_distributions(self) -> Array:
+        """The same for the stored rows; labeled rows have their label."""
+        assert self.rows is not None
+        assert self.label is not None
+        assert self.layer is not None
+        t = self.posterior(self.rows.activities)
+        labeled = self.label >= 0
+        t[labeled] = np.eye(self.layer.classes.n_classes)[self.label[labeled]]
+        return t
+
+    @cached_property
+    def best(self) -> Array:
+        """The most probable class of each stored row, as a number."""
+        return np.asarray(np.argmax(self.label_distributions, axis=1))
+
+    @property
+    def transduction(self) -> Array:
+        """The most probable class of each stored row."""
+        assert self.layer is not None
+        return np.asarray(self.layer.names[self.best])
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the stored rows that belong to unknown classes."""
+        assert self.layer is not None
+        assert self.rows is not None
+        return float(np.average(self.best >= self.layer.n_known, weights=self.rows.weight))
+
+
+def activate(
+    mixtures: Sequence[MixtureModel],
+    X: Matrix,
+    n_threads: int,
+    prior: Prior | None = None,
+    zero_rows: ZeroRows = "uniform",
+) -> sparse.csr_array:
+    """Return the activities of checked rows in all mixtures, side by side."""
+    members = [mixture.with_threads(n_threads) for mixture in mixtures]
+    return side_by_side([m.activate(X, prior, zero_rows)[1].to_csr(m.n_fields) for m in members])
+
+
+def side_by_side(activities: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """Return the activities of all mixtures; rows sum to 1."""
+    if len(activities) == 1:
+        return activities[0]
+    joined: sparse.csr_array = sparse.hstack(activities, format="csr")
+    joined.data /= len(activities)
+    return joined

@@ -1,0 +1,45 @@
+"""The truncated free energy (eq. 13), a lower bound of the log-likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields
+from tnesi.model.rows import Rows
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class FreeEnergy:
+    """Truncated free energy in nats per point (eq. 13): log-sums of I_c plus what does not depend on the field."""
+
+    constant: Array
+    weight: Array | None
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
+        """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
+        return cls(log_prior - rows.norm - rows.log_factorials(n_threads), weight)
+
+    def samples(self, log_sum: Array) -> Array:
+        return log_sum.astype(np.float64) + self.constant
+
+    def mean(self, log_sum: Array) -> float:
+        return float(np.average(self.samples(log_sum), weights=self.weight))
+
+
+def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Array:
+    """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
+
+    After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
+    """
+    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - norm, np.inf)
+    least = excess.min(axis=1, keepdims=True)
+    out: Array = activities.log_sum - least[:, 0] + np.log((activities.s * np.exp(least - excess)).sum(axis=1))
+    return out

@@ -1,0 +1,82 @@
+"""MixtureModel: everything a mixture needs to explain rows, as a value."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Prior
+from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
+from tnesi.model.rows import Matrix, Rows, ZeroRows, normalize
+
+Array = npt.NDArray[Any]
+
+
+class RowSearch(Protocol):
+    """How rows find their best fields; :mod:`tnesi.search` has the implementations, which are dataclasses."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    name: str
+    n_threads: int
+    uses_blas: bool
+
+    def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+        """Return the best fields of rows and their activities."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureModel:
+    """A mixture that has been learned.
+
+    Attributes
+    ----------
+    fields : Fields
+        W, C x D.
+    norm : float
+        A, the sum to which rows are normalized.
+    truncation : int
+        C', the number of fields that may explain a row.
+    search : RowSearch
+        How rows find them.
+    """
+
+    fields: Fields
+    norm: float
+    truncation: int
+    search: RowSearch
+
+    @property
+    def n_fields(self) -> int:
+        return len(self.fields)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.fields.w.shape[1])
+
+    def with_threads(self, n_threads: int) -> Self:
+        """Return the same model, which uses this many threads."""
+        return replace(self, search=replace(self.search, n_threads=n_threads))
+
+    def activate(
+        self, X: Matrix, prior: Prior | None = None, zero_rows: ZeroRows = "uniform"
+    ) -> tuple[Rows, Activities]:
+        """Normalize checked rows; return them with their activities."""
+        rows = normalize(X, self.norm, zero_rows)
+        with single_threaded_blas() if self.search.uses_blas else nullcontext():
+            return rows, self.search.find(self.fields, rows, prior)
+
+    def free_energy(self, rows: Rows, activities: Activities) -> Array:
+        """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
+        energy = FreeEnergy.of(rows, None, -np.log(self.n_fields), self.search.n_threads)
+        return energy.samples(log_sum_of_joints(self.fields, activities, self.norm))
+
+    def sample(self, n: int, random: np.random.RandomState) -> tuple[Array, Array]:
+        """Draw rows: a field at random, then Poisson counts around it. Return the counts and the fields."""
+        fields = random.randint(self.n_fields, size=n)
+        return random.poisson(self.fields.w[fields]).astype(np.float64), fields

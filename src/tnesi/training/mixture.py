@@ -1,0 +1,332 @@
+"""How a mixture learns: the choice of what was left open, the start, then EM or the published rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from tnesi.execution.engine import Engine
+from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.survey import Survey
+from tnesi.kernels.blas import single_threaded_blas
+from tnesi.model.activities import Activities
+from tnesi.model.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
+from tnesi.model.mixture_model import MixtureModel
+from tnesi.model.rows import ZeroRows, check_norm, normalize
+from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
+from tnesi.search.neighbors import ALL_BELOW
+from tnesi.system.digest import content_digest
+from tnesi.system.interrupt import completed
+from tnesi.system.memory import check_fields_fit
+from tnesi.training.checkpoint import Checkpoint
+from tnesi.training.em import run_em
+from tnesi.training.monitor import Monitor, Record
+from tnesi.training.online import run_hebbian
+from tnesi.training.row_sum import auto_norm
+from tnesi.training.self_labeling import TopLayer
+
+Array = npt.NDArray[Any]
+
+DEFAULT_TRUNCATION = 15
+FEWEST_NEIGHBORS = 5
+"""With a smaller truncation, points share too few fields to tell which are neighbors: search is exact."""
+MOST_FIELDS = 10_000
+POINTS_PER_FIELD = 6
+FEWEST_FIELDS = 10
+_LARGEST_RATIO = 10
+"""Of the rows that the prior stands for to the rows per field. At 95 fields of the digits collapse to the mean."""
+
+
+@dataclass(frozen=True)
+class MixtureParameters:
+    """How to learn a mixture; :class:`tnesi.PoissonMixture` says what each of these means.
+
+    `n_threads`, `checkpoint`, `resume` and `verbose` do not change the result.
+    """
+
+    n_components: int | Literal["auto"] = "auto"
+    truncation: int | None = DEFAULT_TRUNCATION
+    norm: float | Literal["auto"] = "auto"
+    solver: Literal["em", "hebbian"] = "em"
+    search: Literal["neighbors", "exact"] = "neighbors"
+    max_iter: int = 100
+    tol: float = 2e-3
+    shrinkage: float = 1.0
+    batch_size: int = 25
+    learning_rate: float = 0.2
+    zero_rows: ZeroRows = "uniform"
+    n_threads: int = 1
+    checkpoint: Path | None = None
+    resume: bool = False
+    verbose: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMixture:
+    """A mixture with the record of how it was learned.
+
+    Attributes
+    ----------
+    model : MixtureModel
+    history : list of dict
+        A record per iteration.
+    n_iter : int
+    lower_bound : float
+        Free energy of the training rows, nats per row.
+    converged : bool
+    mass : (C,) array or None
+        Rows that each field has explained, in parts; None where that is not known.
+    n_rows, n_zero : int or None
+        Rows learned from, and how many of them are all zero; None where that is not known.
+    """
+
+    model: MixtureModel
+    history: list[Record]
+    n_iter: int
+    lower_bound: float
+    converged: bool
+    mass: Array | None = None
+    n_rows: int | None = None
+    n_zero: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureFit:
+    """What a fit has learned, and how it ended.
+
+    Attributes
+    ----------
+    learned : LearnedMixture
+    activities : Activities
+        Of the training rows.
+    monitor : Monitor
+    """
+
+    learned: LearnedMixture
+    activities: Activities = field(repr=False)
+    monitor: Monitor = field(repr=False)
+
+    def trouble(self, parameters: MixtureParameters) -> str | None:
+        """Return what to warn about."""
+        if self.monitor.interrupted:
+            complete = len(self.monitor.history) - (parameters.solver == "em")
+            return (
+                f"learning was interrupted: the model is as the last complete iteration left it ({complete} complete)"
+            )
+        if not self.monitor.converged and parameters.tol > 0 and self.learned.n_iter >= parameters.max_iter:
+            return (
+                f"{self.learned.n_iter} iterations did not reach tol={parameters.tol:g}: the model can be used, but "
+                "more iterations (max_iter) may improve it"
+            )
+        return None
+
+
+def learn_mixture(
+    given: GivenRows,
+    parameters: MixtureParameters,
+    random_state: int | np.random.RandomState | None,
+    monitor: Monitor,
+    top: TopLayer | None = None,
+    seed: int | None = None,
+) -> MixtureFit:
+    """Learn from checked rows; `top` is a second layer that learns along.
+
+    `seed` decides on the start; by default it is drawn from `random_state`.
+    """
+    n_threads = parameters.n_threads
+    random = check_random_state(random_state)
+    first = int(random.randint(2**31))
+    seed = first if seed is None else seed
+    engine = given.engine(n_threads)
+    place = monitor.place
+    n_more = place["mixtures"] - place["mixture"] if place else 0
+    at_least = 1 if parameters.n_components == "auto" else min(parameters.n_components, given.n_rows)
+    check_fields_fit(at_least, engine.n_features, n_more)
+    with single_threaded_blas():
+        survey = engine.survey(seed)
+        distinct = draw_distinct(survey.hashes, given.weight)
+        n_fields = count_fields(parameters.n_components, max(given.total, given.n_rows), distinct.size)
+        check_fields_fit(n_fields, engine.n_features, n_more)
+        if parameters.solver == "em":
+            check_shrinkage(parameters.shrinkage, given.total, n_fields)
+        norm = _choose_norm(parameters, engine, survey, distinct, n_fields)
+        engine.normalize(norm)
+        search = _new_search(parameters, n_fields)
+        _check_in_memory(parameters, given, search)
+        checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, norm, seed))
+        if top:
+            top.begin(n_fields)
+        if parameters.solver == "em":
+            fields = _learn_em(parameters, engine, survey, distinct[:n_fields], search, monitor, top, checkpoint)
+        else:
+            rng = np.random.default_rng(random.randint(2**31))
+            fields = _learn_hebbian(parameters, engine, n_fields, search, monitor, top, rng)
+        try:
+            with completed():  # a fit that is done is not lost to Ctrl-C now
+                activities = engine.activities  # of the logarithms that the engine has used
+                fields.take_logarithms()
+                if isinstance(search, NeighborSearch):
+                    search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
+        except KeyboardInterrupt:
+            monitor.interrupted = True
+    learned = LearnedMixture(
+        model=MixtureModel(fields, norm, _truncation(parameters, n_fields), search),
+        history=monitor.history,
+        n_iter=max(len(monitor.history) - (parameters.solver == "em"), 1),
+        lower_bound=monitor.history[-1]["free_energy"] if monitor.history else float("nan"),
+        converged=monitor.converged,
+        mass=activities.mass(n_fields, given.weight),
+        n_rows=given.n_rows,
+        n_zero=given.n_zero,
+    )
+    return MixtureFit(learned, activities, monitor)
+
+
+def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct: int) -> int:
+    """Return the number of fields, as given or chosen."""
+    if n_components == "auto":
+        return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
+    if n_components > n_distinct:
+        raise ValueError(
+            f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
+            "(distinct once normalized): pass fewer, or n_components='auto', or more rows (a larger first batch)"
+        )
+    return int(n_components)
+
+
+def check_shrinkage(shrinkage: float, total: float, n_fields: int) -> None:
+    """Refuse a prior that outweighs the rows so far that fields differ by little more than rounding errors."""
+    per_field = total / n_fields
+    most = _LARGEST_RATIO * max(per_field, 1.0)
+    if shrinkage > most:
+        raise ValueError(
+            f"shrinkage={shrinkage:g} outweighs the data, {per_field:.3g} rows per field: all fields would be the mean "
+            f"of the data. Pass at most {most:.3g}; the default is 1"
+        )
+
+
+def _new_search(parameters: MixtureParameters, n_fields: int) -> Search:
+    """Return how points find their fields."""
+    truncation, many = _truncation(parameters, n_fields), n_fields > ALL_BELOW
+    n_threads = parameters.n_threads
+    if parameters.truncation is None and many:
+        return FullSearch(n_threads)
+    if parameters.search == "exact" or (many and truncation < FEWEST_NEIGHBORS):
+        return ExactSearch(truncation, n_threads)
+    return NeighborSearch(truncation, n_threads)
+
+
+def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
+    if given.store.in_memory or (parameters.solver == "em" and not isinstance(search, FullSearch)):
+        return
+    what = "solver='hebbian'" if parameters.solver == "hebbian" else "truncation=None"
+    raise ValueError(
+        f"{what} needs the rows in memory, and these ({given.n_rows:,} x {given.store.n_features}) are in a file: use "
+        "solver='em' with a truncation, or fewer rows"
+    )
+
+
+def _checkpoint(
+    parameters: MixtureParameters,
+    given: GivenRows,
+    survey: Survey,
+    search: Search,
+    monitor: Monitor,
+    chosen: tuple[int, float, int],
+) -> Checkpoint | None:
+    """Return where the mixture keeps its state, and what has to be the same when another fit goes on from it."""
+    if parameters.checkpoint is None:
+        return None
+    if parameters.solver != "em" or isinstance(search, FullSearch):
+        raise ValueError("checkpoint: only solver='em' with a truncation can keep its state: pass these, or None")
+    n_fields, norm, seed = chosen
+    seen = {"hashes": survey.hashes, "sums": given.sums}
+    if given.weight is not None:
+        seen["weight"] = given.weight
+    identity = {
+        "data": content_digest("", seen),
+        "rows": given.n_rows,
+        "features": given.store.n_features,
+        "n_components": n_fields,
+        "norm": norm,
+        "truncation": search.truncation,
+        "search": search.name,
+        "shrinkage": float(parameters.shrinkage),
+        "random_state": seed,
+    }
+    path = parameters.checkpoint / f"mixture-{monitor.place.get('mixture', 1)}.state"
+    return Checkpoint(path, bool(parameters.resume), identity)
+
+
+def _truncation(parameters: MixtureParameters, n_fields: int) -> int:
+    return min(parameters.truncation or n_fields, n_fields)
+
+
+def _choose_norm(parameters: MixtureParameters, engine: Engine, survey: Survey, drawn: Array, n_fields: int) -> float:
+    if parameters.norm != "auto":
+        check_norm(parameters.norm, engine.n_features)
+        return float(parameters.norm)
+    norm = auto_norm(engine.take, survey, drawn, n_fields, parameters.n_threads)
+    if parameters.verbose:
+        print(f"norm = {norm:.1f}, chosen from the data", flush=True)
+    return norm
+
+
+def _learn_em(
+    parameters: MixtureParameters,
+    engine: Engine,
+    survey: Survey,
+    chosen: Array,
+    search: Search,
+    monitor: Monitor,
+    top: TopLayer | None,
+    checkpoint: Checkpoint | None,
+) -> Fields:
+    above = survey.mean_above(engine.norm)
+    fields = start_around(1 + above, normalize(engine.take(chosen), engine.norm, parameters.zero_rows))
+    if isinstance(search, NeighborSearch):
+        fields = search.arrange(fields)
+    shrinkage = Shrinkage.towards(above, parameters.shrinkage)
+    return run_em(
+        engine,
+        fields,
+        search,
+        monitor,
+        max_iter=parameters.max_iter,
+        top=top,
+        shrinkage=shrinkage,
+        checkpoint=checkpoint,
+    )
+
+
+def _learn_hebbian(
+    parameters: MixtureParameters,
+    engine: Engine,
+    n_fields: int,
+    search: Search,
+    monitor: Monitor,
+    top: TopLayer | None,
+    rng: np.random.Generator,
+) -> Fields:
+    part = engine.part
+    rows, weight = part.rows(), part.weight
+    part.constant = rows.log_factorials(part.n_threads)
+    fields, part.activities = run_hebbian(
+        rows,
+        weight,
+        start_hebbian(rows, weight, n_fields, rng),
+        ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighborSearch) else search,
+        monitor,
+        learning_rate=parameters.learning_rate,
+        batch_size=parameters.batch_size,
+        max_iter=parameters.max_iter,
+        rng=rng,
+        n_threads=part.n_threads,
+        top=top,
+    )
+    return fields
