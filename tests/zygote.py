@@ -119,7 +119,7 @@ class Zygotes:
 
 
 _children: dict[int, int] = {}
-"""Where the end of each is told, by process."""
+"""The pipe on which the exit status of each process is reported."""
 
 
 def _tell_ended() -> None:

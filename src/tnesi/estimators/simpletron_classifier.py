@@ -609,14 +609,14 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     @property
     def activities_(self) -> sparse.csr_array:
         """Activities of the training rows, of shape (n_samples, n_fields)."""
-        return self._stored("this attribute tells of", NotFittedError)[1].activities
+        return self._stored("this attribute describes", NotFittedError)[1].activities
 
     @property
     def kept_rows_(self) -> Array:
         """Which rows of a stream are kept, counted from 0."""
         if self._stream is None:
             raise NotFittedError("kept_rows_ tells which rows of a stream are kept: call partial_fit first")
-        return self._stored("this attribute tells of", NotFittedError)[1].numbers
+        return self._stored("this attribute describes", NotFittedError)[1].numbers
 
     @property
     def class_weights_(self) -> Array:
@@ -676,7 +676,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     def _labeled(self) -> ClassifierModel:
         """Return the model, which has labels and knows its training rows."""
         self._layer()
-        return self._stored("this attribute tells of", NotFittedError)[0]
+        return self._stored("this attribute describes", NotFittedError)[0]
 
     def _stored(self, what_for: str, kind: type[Exception] = ValueError) -> tuple[ClassifierModel, StoredRows]:
         """Return the model and its training rows."""

@@ -86,7 +86,7 @@ def print_record(record: Record) -> None:
 
 
 def listener_for(verbose: int, callback: Listener | None) -> Listener | None:
-    """Return who is told of each record: the callback, and with `verbose` the terminal first."""
+    """Return a listener that calls `callback`, and prints each record first if `verbose` is set."""
     if not verbose:
         return callback
 

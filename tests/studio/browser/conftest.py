@@ -75,7 +75,7 @@ class Studio:
         raise AssertionError("not ready within ten minutes")
 
     def wait_until_silent(self) -> None:
-        """Wait until all is learned, questions are there, and nothing more is told."""
+        """Wait until all answers are learned from, questions are ready, and no event follows."""
         before = None
         for _ in range(600):
             now = self.ask("GET", "/api/state")

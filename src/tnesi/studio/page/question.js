@@ -157,7 +157,7 @@ function fromOutbox(entry) {
   if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
   keepTrail();
   render();
-  if (outbox.unsaved() === 0) setTimeout(goOn); // first, whoever gave it hears of it
+  if (outbox.unsaved() === 0) setTimeout(goOn); // after the code that posted the answer has handled the response
 }
 
 /** The newest state may have come before the last acknowledgement, and no other one may follow. */
