@@ -1,4 +1,4 @@
-"""Accuracy on MNIST, and how well norm="auto" chooses."""
+"""Accuracy on MNIST, and how well row_sum="auto" chooses."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def hebbian(options: argparse.Namespace) -> list[Row]:
     return [Row("Hebbian preset, all labels, 40 epochs, rate factor 1.0", error, "%", 3.3, note=note)]
 
 
-def norm(options: argparse.Namespace) -> list[Row]:
-    """norm="auto" against the best of a grid of fixed values."""
+def row_sum(options: argparse.Namespace) -> list[Row]:
+    """row_sum="auto" against the best of a grid of fixed values."""
     grid = (30, 60, 90, 120, 170, 240, 340, 480, 680, 960, 1400)
     fashion: Any = load_named("fashion-mnist")
     X, y = load_digits(return_X_y=True)
@@ -127,16 +127,16 @@ def norm(options: argparse.Namespace) -> list[Row]:
             for train, test, y_train, y_test in parts:
                 classifier = SimpletronClassifier(random_state=0)
                 if above != "auto":
-                    classifier.norm = n_features + above
+                    classifier.row_sum = n_features + above
                 classifier.fit(train, y_train)
                 errors.append(100 * (1 - classifier.score(test, y_test)))
                 if above == "auto":
-                    chosen = classifier.mixture_.norm_
+                    chosen = classifier.mixture_.row_sum_
             found[above] = float(np.mean(errors))
         best = min(grid, key=lambda above: found[above])
         curve = ", ".join(f"{n_features + above}: {found[above]:.2f}" for above in grid)
         note = f"chose {chosen:.0f} ({found['auto']:.2f} %), best {n_features + best} ({found[best]:.2f} %); {curve}"
         rows.append(
-            Row(f'norm="auto" minus best of grid, {name}', found["auto"] - found[best], "points", 0.3, note=note)
+            Row(f'row_sum="auto" minus best of grid, {name}', found["auto"] - found[best], "points", 0.3, note=note)
         )
     return rows

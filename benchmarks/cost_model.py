@@ -74,7 +74,7 @@ records = []
 def callback(record):
     records.append((record["seconds"], dict(spent)))
     spent.clear()
-PoissonMixture(n_fields, truncation=truncation, norm=side * side + 116, max_iter=6, tol=0, random_state=0,
+PoissonMixture(n_fields, truncation=truncation, row_sum=side * side + 116, max_iter=6, tol=0, random_state=0,
                callback=callback).fit(X)
 best = {"start": records[0][0], "memory": resident("VmHWM") - before}
 for name in ("search_groups", "add_statistics", "finish_m_step"):

@@ -50,7 +50,7 @@ def few_labels(y: Array, per_class: int, seed: int = 0) -> Array:
 
 def of_mixture(mixture: PoissonMixture, X: Any) -> Values:
     return {
-        "fields": digest(mixture.weights_),
+        "fields": digest(mixture.means_),
         "free energies": digest([record["free_energy"] for record in mixture.history_]),
         "transform": digest(mixture.transform(X)),
         "score": mixture.score(X),
@@ -126,7 +126,7 @@ def classifiers() -> Iterator[tuple[str, Values]]:
 def published() -> Iterator[tuple[str, Values]]:
     X, y = digits()
     few = few_labels(y, 5)
-    settings: dict[str, Any] = {"n_components": 80, "norm": 180, "max_iter": 8, "random_state": 0}
+    settings: dict[str, Any] = {"n_components": 80, "row_sum": 180, "max_iter": 8, "random_state": 0}
     for name in presets.__all__:
         yield f"paper, {name}", of_classifier(getattr(presets, name)(**settings).fit(X, few), X)
 

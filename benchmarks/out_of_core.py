@@ -23,7 +23,7 @@ path, how, n_rows, n_fields, max_iter = sys.argv[1], sys.argv[2], *map(int, sys.
 X = np.load(path, mmap_mode="r")[:n_rows]
 if how == "memory":
     X = np.array(X)
-mixture = PoissonMixture(n_fields, norm=900, max_iter=max_iter, tol=0, random_state=0).fit(X)
+mixture = PoissonMixture(n_fields, row_sum=900, max_iter=max_iter, tol=0, random_state=0).fit(X)
 at = [record["seconds"] for record in mixture.history_]
 print(json.dumps({
     "start": at[0],

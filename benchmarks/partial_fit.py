@@ -17,17 +17,17 @@ A, C, FIRST = 900, 10_000, 20_000
 
 def partial_fit(options: argparse.Namespace) -> list[Row]:
     X, test = options.mnist.X, options.mnist.test
-    fitted = PoissonMixture(C, norm=A, max_iter=12, tol=0, random_state=0).fit(X)
+    fitted = PoissonMixture(C, row_sum=A, max_iter=12, tol=0, random_state=0).fit(X)
     seconds = [record["seconds"] for record in fitted.history_]
     iteration = float(np.median([after - before for before, after in zip(seconds[:-3], seconds[3:], strict=True)])) / 3
     unit = iteration / len(X)  # three iterations at a time: one of them makes the lists
     rows = [Row("an iteration of fit, a row", 1e6 * unit, "us")]
     for size in (1_000, 10_000):
-        mixture = PoissonMixture(C, norm=A, random_state=0)
+        mixture = PoissonMixture(C, row_sum=A, random_state=0)
         spent = _one_pass(mixture, X, size) / (len(X) - FIRST)
         what = f"partial_fit in batches of {size:,}, a row / an iteration of fit, a row"
         rows.append(Row(what, spent / unit, "x", note=f"{1e6 * spent:.0f} us"))
-    converged = PoissonMixture(C, norm=A, random_state=0).fit(X)
+    converged = PoissonMixture(C, row_sum=A, random_state=0).fit(X)
     gap = converged.score(test.X) - mixture.score(test.X)
     rows.append(Row("free energy of test rows: fit minus one pass of partial_fit", gap, "nats", 0.1))
     return rows + _errors(X, options.mnist.y, test)
@@ -37,7 +37,7 @@ def _errors(X: Any, y: Any, test: Any) -> list[Row]:
     rows = []
     for per_class in (1, 10):
         few = few_labels(y, per_class, np.random.default_rng(0))
-        clf = SimpletronClassifier(C, norm=A, random_state=0)
+        clf = SimpletronClassifier(C, row_sum=A, random_state=0)
         _one_pass(clf, X, 2_000, few)
         began = time.perf_counter()
         error = 100 * (1 - clf.score(test.X, test.y))

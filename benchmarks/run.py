@@ -49,10 +49,10 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "accuracy": accuracy.accuracy,
     "calibration": accuracy.calibration,
     "unknown": accuracy.unknown,
-    "norm": accuracy.norm,
+    "row_sum": accuracy.row_sum,
     "hebbian": accuracy.hebbian,
 }
-ON_REQUEST = ("out-of-core", "cost-model", "dask", "calibration", "unknown", "norm", "hebbian")
+ON_REQUEST = ("out-of-core", "cost-model", "dask", "calibration", "unknown", "row_sum", "hebbian")
 
 
 def main() -> None:

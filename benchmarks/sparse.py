@@ -46,11 +46,11 @@ def now():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 X = load_npz(sys.argv[1])
-PoissonMixture(2, norm=1.3 * X.shape[1], max_iter=1, tol=0).fit(X[:100])
+PoissonMixture(2, row_sum=1.3 * X.shape[1], max_iter=1, tol=0).fit(X[:100])
 before = now()
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
-PoissonMixture(int(sys.argv[2]), norm=1.3 * X.shape[1], max_iter=3, tol=0, random_state=0).fit(X)
+PoissonMixture(int(sys.argv[2]), row_sum=1.3 * X.shape[1], max_iter=3, tol=0, random_state=0).fit(X)
 with open("/proc/self/status") as file:
     high = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
 print((high - before) / 1e6)
@@ -126,7 +126,7 @@ def _search(fields: Fields, X: Any) -> float:
 
 def _fit(n_fields: int, X: Any) -> float:
     began = time.perf_counter()
-    PoissonMixture(n_fields, norm=NORM * X.shape[1], max_iter=ITERATIONS, tol=0, random_state=0).fit(X)
+    PoissonMixture(n_fields, row_sum=NORM * X.shape[1], max_iter=ITERATIONS, tol=0, random_state=0).fit(X)
     return time.perf_counter() - began
 
 

@@ -72,17 +72,17 @@ def fit(options: argparse.Namespace) -> list[Row]:
     fields, _, _ = prepared(rows, C)
     unit = best_of(3, lambda: product(fields, rows))
     began = time.perf_counter()
-    mixture = PoissonMixture(C, norm=A, random_state=0).fit(options.mnist.X)
+    mixture = PoissonMixture(C, row_sum=A, random_state=0).fit(options.mnist.X)
     seconds = time.perf_counter() - began
     start = mixture.history_[0]["seconds"]
     note = f"{mixture.n_iter_} iterations, {seconds:.1f} s; the start takes {100 * start / seconds:.0f} % of it"
     began = time.perf_counter()
     auto = PoissonMixture(random_state=0).fit(options.mnist.X)
     seconds_auto = time.perf_counter() - began
-    note_auto = f"{auto.n_iter_} iterations, {seconds_auto:.1f} s, norm {auto.norm_:.0f}"
+    note_auto = f"{auto.n_iter_} iterations, {seconds_auto:.1f} s, row_sum {auto.row_sum_:.0f}"
     return [
-        Row("fit from start to convergence, norm=900, in units", seconds / unit, "units", 2.5, note=note),
-        Row("the same with norm chosen from the data", seconds_auto / unit, "units", 2.5, note=note_auto),
+        Row("fit from start to convergence, row_sum=900, in units", seconds / unit, "units", 2.5, note=note),
+        Row("the same with row_sum chosen from the data", seconds_auto / unit, "units", 2.5, note=note_auto),
     ]
 
 
@@ -119,7 +119,7 @@ def growth(options: argparse.Namespace) -> list[Row]:
 def labels(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
     few = few_labels(mnist.y, 10, np.random.default_rng(0))
-    classifier = SimpletronClassifier(C, norm=A, random_state=0).fit(mnist.X, mnist.y)
+    classifier = SimpletronClassifier(C, row_sum=A, random_state=0).fit(mnist.X, mnist.y)
     rows = []
     for per_class in (1, 10, 300):
         y = few_labels(mnist.y, per_class, np.random.default_rng(0))
@@ -136,7 +136,7 @@ def labels(options: argparse.Namespace) -> list[Row]:
 
 def predict(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
-    classifier = SimpletronClassifier(C, norm=A, random_state=0).fit(mnist.X, mnist.y)
+    classifier = SimpletronClassifier(C, row_sum=A, random_state=0).fit(mnist.X, mnist.y)
     found, model = {}, classifier.model_
     exact = replace(model, mixtures=(replace(model.mixtures[0], search=ExactSearch(TRUNCATION, THREADS)),))
     contenders = {"neighbors": classifier, "exact": SimpletronClassifier.from_model(exact, classifier.mixtures_)}

@@ -48,7 +48,7 @@ from sklearn.datasets import load_digits
 from tnesi import SimpletronClassifier
 from tnesi import kernels
 X, y = load_digits(return_X_y=True)
-clf = SimpletronClassifier(40, norm=180, max_iter=3, tol=0, random_state=0).fit(X[:300], y[:300])
+clf = SimpletronClassifier(40, row_sum=180, max_iter=3, tol=0, random_state=0).fit(X[:300], y[:300])
 print(kernels.NATIVE, round(clf.score(X[300:600], y[300:600]), 2))
 """
 

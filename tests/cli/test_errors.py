@@ -26,7 +26,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "no-such-thing", "-o", "{}/m.tnesi"), "no-such-thing"),
         (("fit", "digits", "-o", "{}/missing/m.tnesi"), "there is no folder"),
         (("fit", "digits", "--fields", "many", "-o", "{}/m.tnesi"), "--fields many"),
-        (("fit", "digits", "--norm", "x", "-o", "{}/m.tnesi"), "--norm x"),
+        (("fit", "digits", "--row_sum", "x", "-o", "{}/m.tnesi"), "--row_sum x"),
         (("fit", "digits", "--engine", "dusk", "-o", "{}/m.tnesi"), "--engine 'dusk': pass one of 'local', 'dask'"),
         (("fit", "digits", "--engine", "dask", "--solver", "hebbian", "-o", "{}/m.tnesi"), "pass --engine local"),
         (
@@ -34,7 +34,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
             "no Dask scheduler answers",
         ),
         (("fit", "digits", "--scheduler", "tcp://there:8786", "-o", "{}/m.tnesi"), "give --engine dask too"),
-        (("fit", "digits", "--norm", "10", "-o", "{}/m.tnesi"), "norm=10 must be larger"),
+        (("fit", "digits", "--row_sum", "10", "-o", "{}/m.tnesi"), "row_sum=10 must be larger"),
         (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "distinct rows"),
         (("fit", "digits", "--solver", "adam", "-o", "{}/m.tnesi"), "solver='adam'"),
         (("fit", "digits", "--label-method", "best", "-o", "{}/m.tnesi"), "--label-method='best': pass one of 'auto'"),
@@ -110,7 +110,7 @@ def test_progress_goes_to_the_error_stream(model: Path) -> None:
 def test_ctrl_c_keeps_what_was_learned(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.poisson(5, (20_000, 300)).astype(np.uint8))
-    words = [*TNESI, "fit", "x.npy", "-o", "m.tnesi", "--max-iter", "100000", "--solver", "hebbian", "--norm", "900"]
+    words = [*TNESI, "fit", "x.npy", "-o", "m.tnesi", "--max-iter", "100000", "--solver", "hebbian", "--row_sum", "900"]
     process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:

@@ -30,8 +30,8 @@ def test_errors_are_in_the_words_of_the_command(run: Callable[..., Any], tmp_pat
     assert "--resume: pass the folder" in run(*words, "--resume", code=1).stderr
     state = ["--checkpoint", tmp_path / "state"]
     run(*words, *state, "--max-iter", 1)
-    said = " ".join(run(*words, *state, "--resume", "--norm", 170, code=1).stderr.split())
-    assert "a fit with other norm" in said
+    said = " ".join(run(*words, *state, "--resume", "--row_sum", 170, code=1).stderr.split())
+    assert "a fit with other row_sum" in said
 
 
 @pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "npy"))])

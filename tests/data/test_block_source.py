@@ -34,7 +34,7 @@ def test_an_iterator_can_be_read_once() -> None:
 def test_learning_from_blocks() -> None:
     found = PoissonMixture(5, random_state=0).fit(BlockSource(blocks(), 100))
     expected = PoissonMixture(5, random_state=0).fit(X)
-    np.testing.assert_array_equal(found.weights_, expected.weights_)
+    np.testing.assert_array_equal(found.means_, expected.means_)
     with pytest.raises(ValueError, match="say how many there are"):
         PoissonMixture(5).fit(BlockSource(blocks(), 99))
 

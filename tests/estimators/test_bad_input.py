@@ -37,9 +37,9 @@ def changed(value: float) -> np.ndarray:
 )
 def test_data(bad: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PoissonMixture(norm=30).fit(bad)
+        PoissonMixture(row_sum=30).fit(bad)
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(norm=30).fit(bad, y[: len(bad)])
+        SimpletronClassifier(row_sum=30).fit(bad, y[: len(bad)])
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,16 @@ def test_data(bad: Any, message: str) -> None:
 )
 def test_sparse_data(bad: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PoissonMixture(norm=30).fit(sparse.csr_array(bad))
+        PoissonMixture(row_sum=30).fit(sparse.csr_array(bad))
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(norm=30).fit(sparse.coo_matrix(bad), np.resize(y, len(bad)))
+        SimpletronClassifier(row_sum=30).fit(sparse.coo_matrix(bad), np.resize(y, len(bad)))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_all_zero_rows_are_ordinary_data(kind: Any) -> None:
     """They are counted, mentioned once, and learned from; "error" refuses them."""
     blank = np.where(np.isin(np.arange(40), [17, 30])[:, None], 0, X)
-    for model in (PoissonMixture(5, norm=30, random_state=0), SimpletronClassifier(5, norm=30, random_state=0)):
+    for model in (PoissonMixture(5, row_sum=30, random_state=0), SimpletronClassifier(5, row_sum=30, random_state=0)):
         with pytest.warns(UserWarning, match="2 of 40 rows are all zero") as caught:
             model.fit(kind(blank), y)
         assert len(caught) == 1
@@ -86,21 +86,21 @@ def test_very_many_blank_rows_of_a_wide_sparse_matrix() -> None:
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_a_prior_that_outweighs_the_data(kind: Any) -> None:
     """Fields would differ by rounding errors, in other ways for sparse rows than for dense ones."""
-    with pytest.raises(ValueError, match=r"shrinkage=1e\+06 outweighs the data, 8 rows per field.*at most 80;"):
-        PoissonMixture(5, norm=30, shrinkage=1e6).fit(kind(X))
-    PoissonMixture(5, norm=30, shrinkage=80, max_iter=3, tol=0).fit(kind(X))
-    PoissonMixture(5, norm=30, shrinkage=1e6, solver="hebbian", max_iter=1, tol=0).fit(kind(X))  # has no prior
+    with pytest.raises(ValueError, match=r"prior_strength=1e\+06 outweighs the data, 8 rows per field.*at most 80;"):
+        PoissonMixture(5, row_sum=30, prior_strength=1e6).fit(kind(X))
+    PoissonMixture(5, row_sum=30, prior_strength=80, max_iter=3, tol=0).fit(kind(X))
+    PoissonMixture(5, row_sum=30, prior_strength=1e6, solver="hebbian", max_iter=1, tol=0).fit(kind(X))  # has no prior
 
 
 def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tnesi.system.memory.free_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"11 fields of 6 features take .* GB .*n_components=6 or fewer, or use fewer"):
-        PoissonMixture(11, norm=30).fit(X)
+        PoissonMixture(11, row_sum=30).fit(X)
     with pytest.raises(ValueError, match=r"n_components=3 or fewer, or fewer mixtures, or use fewer features"):
-        SimpletronClassifier(4, norm=30, n_mixtures=4).fit(X, y)
+        SimpletronClassifier(4, row_sum=30, n_mixtures=4).fit(X, y)
     monkeypatch.setattr("tnesi.system.memory.free_memory", lambda: 100)
     with pytest.raises(ValueError, match="not even one field fits; use fewer features"):
-        PoissonMixture(norm=30).fit(sparse.csr_array(X))
+        PoissonMixture(row_sum=30).fit(sparse.csr_array(X))
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
         ({"n_components": 41}, "41 fields cannot be told apart with 40 distinct rows .*: pass fewer"),
         ({"truncation": 0}, "truncation=0"),
         ({"n_components": 5, "truncation": 6}, "truncation=6 is more than the 5 fields: pass at most"),
-        ({"norm": 6}, "norm=6 must be larger than the number of features"),
-        ({"norm": -1}, "norm=-1"),
-        ({"norm": "big"}, "norm='big'"),
-        ({"norm": np.nan}, "norm=nan"),
-        ({"norm": np.inf}, "norm=inf: pass a number of more than 0 and at most 1e"),
-        ({"norm": 1e300}, "norm=1e.300"),
+        ({"row_sum": 6}, "row_sum=6 must be larger than the number of features"),
+        ({"row_sum": -1}, "row_sum=-1"),
+        ({"row_sum": "big"}, "row_sum='big'"),
+        ({"row_sum": np.nan}, "row_sum=nan"),
+        ({"row_sum": np.inf}, "row_sum=inf: pass a number of more than 0 and at most 1e"),
+        ({"row_sum": 1e300}, "row_sum=1e.300"),
         ({"n_threads": "2"}, "n_threads='2'"),
         ({"n_threads": 2.5}, "n_threads=2.5"),
         ({"n_threads": 2**40}, "at most 1024"),
@@ -153,7 +153,7 @@ def test_parameters(parameters: dict[str, Any], message: str) -> None:
 )
 def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(norm=30, **parameters).fit(X, y)
+        SimpletronClassifier(row_sum=30, **parameters).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) 
 )
 def test_labels(labels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(norm=30).fit(X, labels)
+        SimpletronClassifier(row_sum=30).fit(X, labels)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_labels(labels: Any, message: str) -> None:
 )
 def test_weights(weight: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(norm=30).fit(X, y, sample_weight=weight)
+        SimpletronClassifier(row_sum=30).fit(X, y, sample_weight=weight)
 
 
 def test_after_fit() -> None:
-    clf = SimpletronClassifier(5, truncation=3, norm=30, random_state=0).fit(X, y)
+    clf = SimpletronClassifier(5, truncation=3, row_sum=30, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="6 features"):
         clf.predict(X[:, :5])
     with pytest.raises(ValueError, match=r"39 labels.*40 rows"):
@@ -205,28 +205,28 @@ def test_the_row_is_named_as_the_user_counts() -> None:
     bad, weight = X.copy(), np.ones(40)
     bad[30], weight[:10] = 0, 0
     with pytest.raises(ValueError, match="row 30 is all zero"):
-        PoissonMixture(norm=30, zero_rows="error").fit(bad, sample_weight=weight)
+        PoissonMixture(row_sum=30, zero_rows="error").fit(bad, sample_weight=weight)
     weight[30] = 0  # an absent row may be anything
-    PoissonMixture(norm=30, max_iter=1, tol=0).fit(bad, sample_weight=weight)
+    PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(bad, sample_weight=weight)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-40, 1e38, 1e300])
 def test_only_proportions_of_weights_count_for_maximum_likelihood(factor: float) -> None:
     weight = 1.0 + np.arange(40) % 3
     expected, scaled = (
-        SimpletronClassifier(8, norm=30, shrinkage=0, random_state=0).fit(X, y, sample_weight=w)
+        SimpletronClassifier(8, row_sum=30, prior_strength=0, random_state=0).fit(X, y, sample_weight=w)
         for w in (weight, weight * factor)
     )
-    np.testing.assert_allclose(scaled.mixture_.weights_, expected.mixture_.weights_, rtol=1e-4)
+    np.testing.assert_allclose(scaled.mixture_.means_, expected.mixture_.means_, rtol=1e-4)
     np.testing.assert_allclose(scaled.class_weights_, expected.class_weights_, atol=1e-4)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-3, 0.5])
 def test_weights_below_one_are_proportions(factor: float) -> None:
     """So that a prior worth one row does not outweigh all data."""
-    plain = PoissonMixture(8, norm=30, random_state=0).fit(X)
-    scaled = PoissonMixture(8, norm=30, random_state=0).fit(X, sample_weight=np.full(40, factor))
-    np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-4)
+    plain = PoissonMixture(8, row_sum=30, random_state=0).fit(X)
+    scaled = PoissonMixture(8, row_sum=30, random_state=0).fit(X, sample_weight=np.full(40, factor))
+    np.testing.assert_allclose(scaled.means_, plain.means_, rtol=1e-4)
 
 
 def stop(record: dict[str, Any]) -> bool:
@@ -236,7 +236,7 @@ def stop(record: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("parameters", "data"),
     [
-        ({"norm": 3}, X),
+        ({"row_sum": 3}, X),
         ({"n_components": 1000}, X),
         ({"n_components": 4, "callback": stop}, X),
         ({"zero_rows": "error"}, np.where(np.arange(40)[:, None] == 3, 0, X)),
@@ -246,7 +246,7 @@ def stop(record: dict[str, Any]) -> bool:
 )
 def test_a_failed_fit_leaves_the_model_as_it_was(parameters: dict[str, Any], data: Any) -> None:
     for make in (PoissonMixture, SimpletronClassifier):
-        model = make(8, truncation=3, norm=30, random_state=0).fit(X, y)
+        model = make(8, truncation=3, row_sum=30, random_state=0).fit(X, y)
         before = model.predict(X)
         with pytest.raises((ValueError, RuntimeError)):
             model.set_params(**parameters).fit(data, y)
@@ -254,15 +254,15 @@ def test_a_failed_fit_leaves_the_model_as_it_was(parameters: dict[str, Any], dat
 
 
 def test_a_failed_first_fit_leaves_no_model() -> None:
-    clf = SimpletronClassifier(norm=3)
-    with pytest.raises(ValueError, match="norm=3"):
+    clf = SimpletronClassifier(row_sum=3)
+    with pytest.raises(ValueError, match="row_sum=3"):
         clf.fit(X, y)
     with pytest.raises(NotFittedError):
         clf.predict(X)
 
 
 def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
-    clf = SimpletronClassifier(5, truncation=3, norm=30, random_state=0).fit(X, y)
+    clf = SimpletronClassifier(5, truncation=3, row_sum=30, random_state=0).fit(X, y)
     before = clf.predict_proba(X)
     with pytest.raises(ValueError, match="of one class"):
         clf.fit_labels(np.where(y == 1, 1, -1))
@@ -272,7 +272,7 @@ def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
 
 def test_rows_that_are_equal_once_normalized() -> None:
     same = np.outer(np.arange(1, 41), X[0])
-    mixture = PoissonMixture(norm=30, random_state=0).fit(same)
+    mixture = PoissonMixture(row_sum=30, random_state=0).fit(same)
     assert mixture.n_components_ == 1
-    clf = SimpletronClassifier(norm=30, random_state=0).fit(same, y)
+    clf = SimpletronClassifier(row_sum=30, random_state=0).fit(same, y)
     assert np.isfinite(clf.predict_proba(same)).all()

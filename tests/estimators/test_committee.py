@@ -21,7 +21,7 @@ Data = tuple[Any, Any, Any]
 
 
 def committee(**parameters: Any) -> SimpletronClassifier:
-    defaults = {"n_components": 150, "norm": 180, "n_mixtures": 3, "random_state": 0}
+    defaults = {"n_components": 150, "row_sum": 180, "n_mixtures": 3, "random_state": 0}
     return SimpletronClassifier(**{**defaults, **parameters})
 
 
@@ -43,10 +43,10 @@ def test_one_mixture_is_what_it_was(data: Data, fitted: SimpletronClassifier) ->
     X, _, few = data
     single = committee(n_mixtures=1).fit(X, few)
     seed = check_random_state(0).randint(2**31)
-    mixture = PoissonMixture(150, norm=180, random_state=seed).fit(X)
-    np.testing.assert_array_equal(single.mixture_.weights_, mixture.weights_)
+    mixture = PoissonMixture(150, row_sum=180, random_state=seed).fit(X)
+    np.testing.assert_array_equal(single.mixture_.means_, mixture.means_)
     np.testing.assert_allclose(single.activities_.data, mixture.transform(X).data, atol=1e-4)
-    np.testing.assert_array_equal(single.mixture_.weights_, fitted.mixture_.weights_)
+    np.testing.assert_array_equal(single.mixture_.means_, fitted.mixture_.means_)
     assert "mixture" not in single.mixture_.history_[0]
 
 
@@ -69,7 +69,7 @@ def test_activities_stand_side_by_side(data: Data, fitted: SimpletronClassifier)
 
 
 def test_mixtures_differ_by_their_seeds_only(fitted: SimpletronClassifier) -> None:
-    a, b, c = (mixture.weights_ for mixture in fitted.mixtures_)
+    a, b, c = (mixture.means_ for mixture in fitted.mixtures_)
     assert not np.array_equal(a, b)
     assert not np.array_equal(b, c)
     settings = [{**mixture.get_params(), "random_state": None} for mixture in fitted.mixtures_]
@@ -88,8 +88,8 @@ def test_a_committee_makes_fewer_errors(data: Data) -> None:
 
 
 def test_the_norm_is_chosen_once(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    clf = committee(norm="auto", n_mixtures=2, max_iter=2, tol=0, verbose=1).fit(data[0], data[2])
-    assert clf.mixtures_[0].norm_ == clf.mixtures_[1].norm_ == clf.mixtures_[1].norm
+    clf = committee(row_sum="auto", n_mixtures=2, max_iter=2, tol=0, verbose=1).fit(data[0], data[2])
+    assert clf.mixtures_[0].row_sum_ == clf.mixtures_[1].row_sum_ == clf.mixtures_[1].row_sum
     printed = capsys.readouterr().out
     assert printed.count("chosen from the data") == 1
     assert "mixture 1/2   iteration   0" in printed

@@ -23,7 +23,7 @@ Data = tuple[Any, Any, Any]
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 150, "norm": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(**{"n_components": 150, "row_sum": 180, "random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")

@@ -67,8 +67,8 @@ class Learned(NamedTuple):
 
 
 def learned(X: Any, weight: Any = None, **parameters: Any) -> Learned:
-    mixture = PoissonMixture(600, norm=90, max_iter=4, tol=0, random_state=0, **parameters).fit(X, sample_weight=weight)
-    return Learned(mixture.weights_, mixture.score_samples(X), mixture.transform(X).toarray(), mixture.predict(X))
+    mixture = PoissonMixture(600, row_sum=90, max_iter=4, tol=0, random_state=0, **parameters).fit(X, sample_weight=weight)
+    return Learned(mixture.means_, mixture.score_samples(X), mixture.transform(X).toarray(), mixture.predict(X))
 
 
 def assert_same(one: Learned, other: Learned) -> None:
@@ -100,8 +100,8 @@ def test_the_size_of_blocks_does_not_matter(tmp_path: Path, rng: np.random.Gener
             def blocks(self, _: int, size: int = size) -> Any:
                 return source.blocks(size)
 
-        results.append(PoissonMixture(50, max_iter=3, tol=0, random_state=1).fit(Rows()).weights_)
-    results.append(PoissonMixture(50, max_iter=3, tol=0, random_state=1).fit(counts.astype(np.uint8)).weights_)
+        results.append(PoissonMixture(50, max_iter=3, tol=0, random_state=1).fit(Rows()).means_)
+    results.append(PoissonMixture(50, max_iter=3, tol=0, random_state=1).fit(counts.astype(np.uint8)).means_)
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
 

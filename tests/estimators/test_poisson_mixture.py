@@ -15,14 +15,14 @@ def fitted() -> tuple[PoissonMixture, Any]:
     from sklearn.datasets import load_digits
 
     X = load_digits().data.astype(np.uint8)
-    return PoissonMixture(120, norm=180, random_state=0).fit(X), X
+    return PoissonMixture(120, row_sum=180, random_state=0).fit(X), X
 
 
 def test_attributes(fitted: tuple[PoissonMixture, Any]) -> None:
     mixture, X = fitted
-    assert mixture.weights_.shape == (120, 64)
-    assert mixture.weights_.dtype == np.float32
-    np.testing.assert_allclose(mixture.weights_.sum(axis=1), 180, rtol=1e-5)
+    assert mixture.means_.shape == (120, 64)
+    assert mixture.means_.dtype == np.float32
+    np.testing.assert_allclose(mixture.means_.sum(axis=1), 180, rtol=1e-5)
     assert mixture.converged_
     assert mixture.n_iter_ == len(mixture.history_) - 1
     assert mixture.lower_bound_ == mixture.history_[-1]["free_energy"]
@@ -48,7 +48,7 @@ def test_free_energy_is_a_bound_of_the_log_likelihood(fitted: tuple[PoissonMixtu
 
     mixture, X = fitted
     y = 116 * (X[:50] / X[:50].sum(axis=1, keepdims=True)) + 1
-    w = mixture.weights_.astype(np.float64)
+    w = mixture.means_.astype(np.float64)
     log_p = (y[:, None] * np.log(w) - w - gammaln(y + 1)[:, None]).sum(axis=2) - np.log(120)
     best = np.sort(log_p, axis=1)[:, -15:]
     np.testing.assert_allclose(mixture.score_samples(X[:50]), logsumexp(best, axis=1), atol=1e-3)
@@ -71,7 +71,7 @@ def test_sample(fitted: tuple[PoissonMixture, Any]) -> None:
 def test_more_truncation_costs_free_energy(fitted: tuple[PoissonMixture, Any]) -> None:
     _, X = fitted
     energy = [
-        np.mean([PoissonMixture(60, truncation=t, norm=180, random_state=seed).fit(X).score(X) for seed in range(3)])
+        np.mean([PoissonMixture(60, truncation=t, row_sum=180, random_state=seed).fit(X).score(X) for seed in range(3)])
         for t in (1, 5, None)
     ]  # one fit differs from another by 0.25 +- 0.07
     assert energy[0] < energy[1]
@@ -80,15 +80,15 @@ def test_more_truncation_costs_free_energy(fitted: tuple[PoissonMixture, Any]) -
 
 def test_auto_fields(rng: np.random.Generator) -> None:
     X = rng.integers(1, 200, (600, 5)).astype(np.uint8)
-    assert PoissonMixture(norm=30, max_iter=1, tol=0).fit(X).n_components_ == 100
-    assert PoissonMixture(norm=30, max_iter=1, tol=0).fit(X[:30]).n_components_ == 10
-    assert PoissonMixture(norm=30, max_iter=1, tol=0).fit(X[:4]).n_components_ == 4
-    assert PoissonMixture(norm=30, max_iter=1, tol=0).fit(np.repeat(X[:7], 100, axis=0)).n_components_ == 7
+    assert PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(X).n_components_ == 100
+    assert PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(X[:30]).n_components_ == 10
+    assert PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(X[:4]).n_components_ == 4
+    assert PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(np.repeat(X[:7], 100, axis=0)).n_components_ == 7
 
 
 def test_the_default_truncation_shrinks_to_the_fields(fitted: tuple[PoissonMixture, Any]) -> None:
     _, X = fitted
-    assert PoissonMixture(4, norm=180, max_iter=1, tol=0).fit(X).truncation_ == 4
+    assert PoissonMixture(4, row_sum=180, max_iter=1, tol=0).fit(X).truncation_ == 4
 
 
 def test_permuted_pixels_are_learned_as_well(fitted: tuple[PoissonMixture, Any], rng: np.random.Generator) -> None:
@@ -97,23 +97,23 @@ def test_permuted_pixels_are_learned_as_well(fitted: tuple[PoissonMixture, Any],
     order = rng.permutation(64)
 
     energy = mixture.score(X)
-    assert PoissonMixture(120, norm=180, random_state=0).fit(X[:, order]).score(X[:, order]) == pytest.approx(
+    assert PoissonMixture(120, row_sum=180, random_state=0).fit(X[:, order]).score(X[:, order]) == pytest.approx(
         energy, abs=0.5
     )
 
 
 def test_row_order_does_not_matter(fitted: tuple[PoissonMixture, Any], rng: np.random.Generator) -> None:
     _, X = fitted
-    parameters: dict[str, Any] = {"norm": 180, "max_iter": 4, "tol": 0, "random_state": 0}
+    parameters: dict[str, Any] = {"row_sum": 180, "max_iter": 4, "tol": 0, "random_state": 0}
     one = PoissonMixture(50, **parameters).fit(X)
     other = PoissonMixture(50, **parameters).fit(X[rng.permutation(len(X))])
-    np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-3)
+    np.testing.assert_allclose(one.means_, other.means_, rtol=1e-3)
 
 
 def test_warns_where_it_has_not_converged(fitted: tuple[PoissonMixture, Any]) -> None:
     _, X = fitted
     with pytest.warns(ConvergenceWarning, match="2 iterations did not reach tol"):
-        mixture = PoissonMixture(50, norm=180, max_iter=2, tol=1e-9, random_state=0).fit(X)
+        mixture = PoissonMixture(50, row_sum=180, max_iter=2, tol=1e-9, random_state=0).fit(X)
     assert not mixture.converged_
     assert mixture.n_iter_ == 2
 
@@ -126,8 +126,8 @@ def test_verbose_and_callback(fitted: tuple[PoissonMixture, Any], capsys: pytest
         seen.append(record["iteration"])
         return len(seen) == 3
 
-    PoissonMixture(50, norm=180, verbose=1, callback=listen, random_state=0).fit(X)
+    PoissonMixture(50, row_sum=180, verbose=1, callback=listen, random_state=0).fit(X)
     assert seen == [0, 1, 2]
     assert capsys.readouterr().out.count("free energy") == 3
-    PoissonMixture(50, norm=180, random_state=0).fit(X)
+    PoissonMixture(50, row_sum=180, random_state=0).fit(X)
     assert capsys.readouterr().out == ""

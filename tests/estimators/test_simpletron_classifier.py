@@ -19,7 +19,7 @@ from tnesi.training.self_labeling import TopLayer
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 150, "norm": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(**{"n_components": 150, "row_sum": 180, "random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_other_labels_on_the_same_first_layer(fitted: SimpletronClassifier, data
     other = few_labels(y, 10, np.random.default_rng(5))
     fresh = fast().fit(X, other)
     again = fast().fit(X, data[2]).fit_labels(other)
-    np.testing.assert_array_equal(again.mixture_.weights_, fresh.mixture_.weights_)
+    np.testing.assert_array_equal(again.mixture_.means_, fresh.mixture_.means_)
     assert np.mean(again.predict(X) == fresh.predict(X)) > 0.97
     names = np.where(other >= 0, np.array([f"digit {k}" for k in range(10)])[other], "?")
     again.unlabeled = "?"
@@ -126,7 +126,7 @@ FAMILY = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncat
 def test_the_family(data: tuple[Any, Any, Any], name: str, solver: str) -> None:
     X, y, few = data
     rates = {"learning_rate": 1.0, "label_learning_rate": 5.0} if solver == "hebbian" else {"label_learning_rate": 20}
-    clf = getattr(presets, name)(n_components=150, norm=180, solver=solver, max_iter=15, random_state=0, **rates).fit(
+    clf = getattr(presets, name)(n_components=150, row_sum=180, solver=solver, max_iter=15, random_state=0, **rates).fit(
         X, few
     )
     assert clf.score(X, y) > 0.6  # over 20 seeds 0.83 +- 0.04 for r_nesi by EM, 0.89 +- 0.02 or more for the others
@@ -136,7 +136,7 @@ def test_the_family(data: tuple[Any, Any, Any], name: str, solver: str) -> None:
 
 def test_presets_have_the_published_parameters() -> None:
     p = presets.t_nesi().get_params()
-    assert (p["n_components"], p["truncation"], p["norm"], p["threshold"]) == (10_000, 15, 900, 0.6)
+    assert (p["n_components"], p["truncation"], p["row_sum"], p["threshold"]) == (10_000, 15, 900, 0.6)
     assert (p["learning_rate"], p["label_learning_rate"], p["max_iter"], p["batch_size"]) == (0.2, 0.2, 500, 25)
     settings = {n: presets.__dict__[n]().get_params() for n in FAMILY}
     assert [settings[n]["truncation"] for n in FAMILY] == [None, None, None, None, 15, 15]
@@ -158,7 +158,7 @@ from tnesi import SimpletronClassifier
 rng = np.random.default_rng(0)
 X = rng.integers(0, 255, (2000, 60)).astype(np.uint8)
 y = np.where(np.arange(2000) < 50, np.arange(2000) % 5, -1)
-clf = SimpletronClassifier(600, norm=200, tol=0, max_iter=100000, label_max_iter=3, random_state=0, {parameters},
+clf = SimpletronClassifier(600, row_sum=200, tol=0, max_iter=100000, label_max_iter=3, random_state=0, {parameters},
                            callback=lambda r: print("iteration", r["iteration"], flush=True))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -166,7 +166,7 @@ with warnings.catch_warnings(record=True) as caught:
 assert any("interrupted" in str(w.message) for w in caught), caught
 m = clf.mixture_
 assert np.isfinite(clf.predict_proba(X)).all() and not m.converged_ and m.n_iter_ < 100000
-assert np.isfinite(m.weights_).all() and (m.weights_ >= 1 - 1e-4).all()
+assert np.isfinite(m.means_).all() and (m.means_ >= 1 - 1e-4).all()
 print("usable", m.n_iter_, len(m.history_), flush=True)
 """
 
@@ -196,19 +196,19 @@ def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
 
 
 BEFORE_THE_FIRST_ITERATION = """
-import numpy as np, tnesi.training.row_sum as norm
+import numpy as np, tnesi.training.row_sum as row_sum
 from tnesi import SimpletronClassifier
 rng = np.random.default_rng(0)
 X = rng.integers(0, 255, (4000, 60)).astype(np.uint8)
 y = np.where(np.arange(4000) < 50, np.arange(4000) % 5, -1)
-clf = SimpletronClassifier(100, norm=200, max_iter=2, tol=0, label_max_iter=2, random_state=0).fit(X, y)
+clf = SimpletronClassifier(100, row_sum=200, max_iter=2, tol=0, label_max_iter=2, random_state=0).fit(X, y)
 before = clf.predict(X)
-def announced(*arguments, inner=norm._posterior_entropy):
+def announced(*arguments, inner=row_sum._posterior_entropy):
     print("choosing", flush=True)
     while True:  # until it is interrupted
         inner(*arguments)
-norm._posterior_entropy = announced
-clf.set_params(norm="auto", n_components=900, max_iter=1000)
+row_sum._posterior_entropy = announced
+clf.set_params(row_sum="auto", n_components=900, max_iter=1000)
 try:
     clf.fit(X, y)
 except KeyboardInterrupt:
@@ -262,6 +262,6 @@ def test_settings_after_fit(data: tuple[Any, Any, Any]) -> None:
 @pytest.mark.slow
 def test_presets_learn_new_labels_as_thoroughly(data: tuple[Any, Any, Any]) -> None:
     X, y, few = data
-    clf = presets.t_nesi(n_components=150, norm=180, max_iter=200, learning_rate=1.0, random_state=0).fit(X, few)
+    clf = presets.t_nesi(n_components=150, row_sum=180, max_iter=200, learning_rate=1.0, random_state=0).fit(X, few)
     first = clf.score(X, y)
     assert clf.fit_labels(few).score(X, y) > first - 0.03

@@ -67,7 +67,7 @@ def labeled(digits: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(60, norm=180, random_state=0, **parameters)
+    return SimpletronClassifier(60, row_sum=180, random_state=0, **parameters)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
@@ -81,7 +81,7 @@ def test_weights_are_repetitions(
     order = rng.permutation(count.sum())
     repeated = fast(truncation=truncation, tol=0).set_params(max_iter=5)
     repeated.fit(kind(np.repeat(X, count, axis=0)[order]), np.repeat(y, count)[order])
-    np.testing.assert_allclose(weighted.mixture_.weights_, repeated.mixture_.weights_, rtol=1e-4)
+    np.testing.assert_allclose(weighted.mixture_.means_, repeated.mixture_.means_, rtol=1e-4)
     np.testing.assert_allclose(weighted.predict_proba(kind(X)), repeated.predict_proba(X), atol=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_types_do_not_matter(labeled: tuple[Any, Any], dtype: type) -> None:
     expected = fast().fit(X, y)
     for order in "CF":
         other = fast().fit(np.asarray(X, dtype=dtype, order=order), y)
-        np.testing.assert_array_equal(other.mixture_.weights_, expected.mixture_.weights_)
+        np.testing.assert_array_equal(other.mixture_.means_, expected.mixture_.means_)
         np.testing.assert_array_equal(other.predict(X.astype(dtype)), expected.predict(X))
 
 
@@ -116,7 +116,7 @@ def test_frames(labeled: tuple[Any, Any], frame: Any) -> None:
 
 @pytest.mark.parametrize(("library", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_frames_as_output(labeled: tuple[Any, Any], library: str, frame: Any) -> None:
-    mixture = PoissonMixture(20, norm=180, random_state=0, max_iter=3, tol=0).fit(labeled[0])
+    mixture = PoissonMixture(20, row_sum=180, random_state=0, max_iter=3, tol=0).fit(labeled[0])
     expected = mixture.transform(labeled[0]).toarray()
     with config_context(transform_output=library):
         found = [mixture.transform(labeled[0])]

@@ -34,11 +34,11 @@ def shuffled() -> tuple[Any, Any, Any, Any]:
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    return PoissonMixture(**{"n_components": 120, "norm": 180, "random_state": 0, **parameters})
+    return PoissonMixture(**{"n_components": 120, "row_sum": 180, "random_state": 0, **parameters})
 
 
 def classifier(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 120, "norm": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(**{"n_components": 120, "row_sum": 180, "random_state": 0, **parameters})
 
 
 def batches(n: int, size: int, first: int = 600, seed: int | None = None) -> list[Any]:
@@ -86,8 +86,8 @@ def test_few_labels_go_nearly_as_far_as_in_fit(shuffled: tuple[Any, Any, Any, An
 
 def test_a_prior_that_outweighs_the_stream_is_refused(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X = shuffled[0]
-    model = mixture().fit(X).set_params(shrinkage=1e6)
-    with pytest.raises(ValueError, match=r"shrinkage=1e\+06 outweighs the data"):
+    model = mixture().fit(X).set_params(prior_strength=1e6)
+    with pytest.raises(ValueError, match=r"prior_strength=1e\+06 outweighs the data"):
         model.partial_fit(X[:100])
 
 
@@ -102,25 +102,25 @@ def test_attributes(shuffled: tuple[Any, Any, Any, Any]) -> None:
     assert [record["rows"] for record in model.history_] == [600, 100, 100]
     assert [record["iteration"] for record in model.history_] == [1, 2, 3]
     assert model.n_samples_seen_ == 800
-    assert model.weights_.shape == (120, 64)
-    np.testing.assert_allclose(model.weights_.sum(axis=1), 180, rtol=1e-4)
+    assert model.means_.shape == (120, 64)
+    np.testing.assert_allclose(model.means_.sum(axis=1), 180, rtol=1e-4)
     assert model.transform(X_test).shape == (400, 120)
     assert model.sample(3)[0].shape == (3, 64)
-    before = model.weights_
+    before = model.means_
     values = before.copy()
     model.partial_fit(X[800:])
     np.testing.assert_array_equal(before, values)  # what was handed out does not change
     assert model.fit(X).n_samples_seen_ == 1397
-    np.testing.assert_array_equal(model.weights_, mixture().fit(X).weights_)
+    np.testing.assert_array_equal(model.means_, mixture().fit(X).means_)
 
 
 def test_the_first_batch_decides(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X = shuffled[0]
     model = PoissonMixture(random_state=0).partial_fit(X[:600])
-    norm = model.norm_
+    row_sum = model.row_sum_
     assert model.n_components_ == 100
     model.partial_fit(X[600:])
-    assert (model.n_components_, model.norm_) == (100, norm)
+    assert (model.n_components_, model.row_sum_) == (100, row_sum)
     with pytest.raises(ValueError, match="larger first batch"):
         mixture().partial_fit(X[:50])
 
@@ -135,7 +135,7 @@ def test_the_result_does_not_depend_on_threads_or_on_questions(kind: Any, shuffl
         asked.partial_fit(X[rows], labels[rows]).predict(X_test)
     for again in (other, asked, pickle.loads(pickle.dumps(one))):
         np.testing.assert_array_equal(again.predict(X_test), one.predict(X_test))
-        first = [getattr(model, "mixture_", model).weights_ for model in (one, again)]
+        first = [getattr(model, "mixture_", model).means_ for model in (one, again)]
         np.testing.assert_array_equal(*first)
 
 
@@ -211,7 +211,7 @@ def test_weights(shuffled: tuple[Any, Any, Any, Any]) -> None:
     weighted = classifier().partial_fit(X[:600], y[:600]).partial_fit(X[600:], y[600:], sample_weight=count)
     repeated = classifier().partial_fit(X[:600], y[:600])
     repeated.partial_fit(np.repeat(X[600:], count, axis=0), np.repeat(y[600:], count))
-    np.testing.assert_allclose(weighted.mixture_.weights_, repeated.mixture_.weights_, rtol=1e-4)
+    np.testing.assert_allclose(weighted.mixture_.means_, repeated.mixture_.means_, rtol=1e-4)
     np.testing.assert_allclose(weighted.predict_proba(X_test), repeated.predict_proba(X_test), atol=1e-4)
     assert weighted.n_samples_seen_ == 600 + np.sum(count > 0)
 
@@ -308,7 +308,7 @@ def test_reading_an_attribute_does_not_learn(name: str, shuffled: tuple[Any, Any
     clf = classifier().partial_fit(X[:600], np.where(np.arange(600) < 100, y[:600], -1))
     with pytest.raises(NotFittedError, match=r"call settle\(\) first"):
         getattr(clf, name)
-    assert clf.mixture_.weights_.shape[1] == 64
+    assert clf.mixture_.means_.shape[1] == 64
     clf.settle()
     getattr(clf, name)
     before = clf.predict_proba(X_test)
@@ -344,8 +344,8 @@ def test_a_row_that_comes_again_counts_more_and_has_its_newest_label(shuffled: t
 
 def test_a_committee(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, y_test = shuffled
-    clf = streamed(classifier(n_mixtures=3, norm="auto"), X, few_labels(y, 10, np.random.default_rng(0)), 300)
-    assert len({member.norm_ for member in clf.mixtures_}) == 1
+    clf = streamed(classifier(n_mixtures=3, row_sum="auto"), X, few_labels(y, 10, np.random.default_rng(0)), 300)
+    assert len({member.row_sum_ for member in clf.mixtures_}) == 1
     assert clf.settle().activities_.shape == (1397, 360)
     assert clf.mixtures_[2].history_[-1]["mixture"] == 3
     assert clf.score(X_test, y_test) > 0.9
@@ -384,7 +384,7 @@ INTERRUPTED = """
 import numpy as np
 from tnesi import PoissonMixture
 X = np.random.default_rng(0).integers(0, 255, (40000, 60)).astype(np.uint8)
-m = PoissonMixture(900, norm=200, random_state=0).partial_fit(X[:2000])
+m = PoissonMixture(900, row_sum=200, random_state=0).partial_fit(X[:2000])
 seen = m.n_samples_seen_
 try:
     while True:
@@ -393,7 +393,7 @@ try:
         seen += len(X)
 except KeyboardInterrupt:
     assert m.n_samples_seen_ in (seen, seen + len(X)) and m.history_[-1]["rows"] in (2000, len(X))
-    assert np.isfinite(m.score(X[:100])) and np.isfinite(m.weights_).all()
+    assert np.isfinite(m.score(X[:100])) and np.isfinite(m.means_).all()
     m.partial_fit(X[:10])
     print("usable", flush=True)
 """
@@ -420,7 +420,7 @@ def test_ctrl_c_waits_for_the_batch() -> None:
 @pytest.mark.slow
 def test_one_pass_over_mnist(mnist: Data) -> None:
     y = few_labels(mnist.y, 10, np.random.default_rng(0))
-    clf = SimpletronClassifier(10_000, norm=900, random_state=0)
+    clf = SimpletronClassifier(10_000, row_sum=900, random_state=0)
     for rows in batches(60_000, 2000, 20_000):
         clf.partial_fit(mnist.X[rows], y[rows])
     assert mnist.test is not None

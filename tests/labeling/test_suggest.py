@@ -38,7 +38,7 @@ def rows_of(suggestions: list[Suggestion]) -> list[int]:
 
 
 def classifier(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 150, "norm": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(**{"n_components": 150, "row_sum": 180, "random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")

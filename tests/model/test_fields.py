@@ -45,13 +45,13 @@ def test_start_follows_the_weights(rows: Rows) -> None:
 
 def test_start_sums_to_norm_and_differs_by_seed(rows: Rows) -> None:
     starts = [start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, seed, 1), None)[:10]).w for seed in (0, 1)]
-    np.testing.assert_allclose(starts[0].sum(axis=1), rows.norm, rtol=1e-6)
+    np.testing.assert_allclose(starts[0].sum(axis=1), rows.row_sum, rtol=1e-6)
     assert not np.array_equal(starts[0], starts[1])
 
 
 def test_hebbian_start_is_too_large_on_purpose(rows: Rows, rng: np.random.Generator) -> None:
     fields = start_hebbian(rows, None, 20, rng)
-    assert (fields.w_sum > rows.norm).all()
+    assert (fields.w_sum > rows.row_sum).all()
     mean, std = rows.moments(None)
     assert (fields.w >= mean.astype(np.float32) - 1e-4).all()
     assert (fields.w <= (mean + 2 * std).astype(np.float32) + 1e-4).all()
@@ -77,10 +77,10 @@ def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> N
     mean = rows.y().mean(axis=0)
     expected = (mass[:, None] * plain.w + strength * mean) / (mass[:, None] + strength)
     np.testing.assert_allclose(shrunk.w, expected, rtol=1e-5)
-    np.testing.assert_allclose(shrunk.w.sum(axis=1), rows.norm, rtol=1e-5)
-    np.testing.assert_allclose(shrunk.w_sum, rows.norm, rtol=1e-5)
+    np.testing.assert_allclose(shrunk.w.sum(axis=1), rows.row_sum, rtol=1e-5)
+    np.testing.assert_allclose(shrunk.w_sum, rows.row_sum, rtol=1e-5)
     full, *_ = full_step(fields, rows, None, None, 1, shrinkage)
-    np.testing.assert_allclose(full.w.sum(axis=1), rows.norm, rtol=1e-4)
+    np.testing.assert_allclose(full.w.sum(axis=1), rows.row_sum, rtol=1e-4)
 
 
 def test_no_shrinkage_is_none(rows: Rows) -> None:
@@ -89,13 +89,13 @@ def test_no_shrinkage_is_none(rows: Rows) -> None:
 
 @settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(0, 2**32), st.floats(1, 44), st.sampled_from([0.0, 1e-30, 1e-12, 1.0]))
-def test_fields_sum_to_the_norm_whatever_the_weights(seed: int, decades: float, shrinkage: float) -> None:
+def test_fields_sum_to_the_norm_whatever_the_weights(seed: int, decades: float, strength: float) -> None:
     """Weights may differ by many orders of magnitude: tiny masses are rounded, row sums are not."""
     rng = np.random.default_rng(seed)
     X = rng.poisson(3, (120, 6)) + 1
     weight = 10.0 ** rng.uniform(-decades, 0, 120)
     weight[0] = 1
-    mixture = PoissonMixture(60, truncation=3, norm=30, shrinkage=shrinkage, max_iter=3, tol=0, random_state=0)
-    weights = mixture.fit(X, sample_weight=weight).weights_
+    mixture = PoissonMixture(60, truncation=3, row_sum=30, prior_strength=strength, max_iter=3, tol=0, random_state=0)
+    weights = mixture.fit(X, sample_weight=weight).means_
     np.testing.assert_allclose(weights.sum(axis=1), 30, rtol=1e-4)
     assert weights.min() >= 1

@@ -67,7 +67,7 @@ def test_overflowing_sums_are_refused() -> None:
         normalize(np.full((2, 3), 1e308), 10)
 
 
-@pytest.mark.parametrize("norm", [2, 1.5, -1])
-def test_norm_must_exceed_the_features(norm: float) -> None:
+@pytest.mark.parametrize("row_sum", [2, 1.5, -1])
+def test_norm_must_exceed_the_features(row_sum: float) -> None:
     with pytest.raises(ValueError, match="must be larger than the number of features"):
-        normalize(np.ones((3, 2)), norm)
+        normalize(np.ones((3, 2)), row_sum)

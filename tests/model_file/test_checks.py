@@ -15,7 +15,7 @@ from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
 
 SMALL: dict[str, Any] = {
-    "truncation": 3, "norm": 20, "max_iter": 2, "tol": 0, "label_max_iter": 2, "random_state": 0,
+    "truncation": 3, "row_sum": 20, "max_iter": 2, "tol": 0, "label_max_iter": 2, "random_state": 0,
 }  # fmt: skip
 Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 
@@ -51,8 +51,8 @@ HEADER: dict[str, tuple[Damage, str]] = {
     "seed": (lambda h, a: h["parameters"].update(random_state=-1), "random_state=-1"),
     "verbose": (lambda h, a: h["parameters"].update(verbose="yes"), "verbose='yes'"),
     "list as a parameter": (lambda h, a: h["parameters"].update(unlabeled=[1]), "plain values"),
-    "norm": (lambda h, a: h.update(norm=6), "norm 6 does not fit 6 features"),
-    "infinite norm": (lambda h, a: h.update(norm={"nonfinite": "inf"}), "norm in its header"),
+    "row_sum": (lambda h, a: h.update(row_sum=6), "row_sum 6 does not fit 6 features"),
+    "infinite row_sum": (lambda h, a: h.update(row_sum={"nonfinite": "inf"}), "row_sum in its header"),
     "truncation": (lambda h, a: h.update(truncation=9), "truncation 9 does not fit 8 fields"),
     "truncation of full search": (lambda h, a: h.update(search="full"), "truncation 3 does not fit"),
     "image shape": (lambda h, a: h.update(image_shape=[2**40, 2**40]), "image_shape"),
@@ -81,7 +81,7 @@ ARRAYS: dict[str, tuple[Damage, str]] = {
     "small weight": (lambda h, a: a["weights"].__setitem__((0, 0), 0.9), "weights are at least 1"),
     "infinite weight": (lambda h, a: a["weights"].__setitem__((0, 0), np.inf), "sums of weights"),
     "other weight": (lambda h, a: a["weights"].__setitem__((0, 0), 30), "sums of weights"),
-    "other norm": (lambda h, a: h.update(norm=30), "weights sum to norm"),
+    "other row_sum": (lambda h, a: h.update(row_sum=30), "weights sum to row_sum"),
     "negative class weight": (lambda h, a: a["class_weights"].__setitem__((0, 0), -1), "class_weights"),
     "infinite class weight": (lambda h, a: a["class_weights"].__setitem__((0, 0), np.inf), "class_weights"),
     "first start": (lambda h, a: a["activity_starts"].__setitem__(0, 1), "from the first to the last"),
@@ -121,15 +121,15 @@ COMMITTEE: dict[str, tuple[Damage, str]] = {
     "fewer than arrays": (lambda h, a: h["further_mixtures"].pop(), "'weight_sums.2"),
     "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier that is not recurrent"),
     "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has further_mixtures"),
-    "no entry": (lambda h, a: h["further_mixtures"][1].pop("norm"), "a list of at most 999"),
+    "no entry": (lambda h, a: h["further_mixtures"][1].pop("row_sum"), "a list of at most 999"),
     "unknown entry": (lambda h, a: further(h, color="red"), "a list of at most 999"),
     "entry of the model": (lambda h, a: further(h, kind="mixture"), "a list of at most 999"),
     "no parameters": (lambda h, a: further(h, mixture_parameters=None), "a list of at most 999"),
     "wrong parameters": (lambda h, a: h["further_mixtures"][1]["mixture_parameters"].update(tol=-1), "tol=-1"),
     "history": (lambda h, a: further(h, history=[{}]), "a list of at most 999"),
     "search": (lambda h, a: further(h, search="none"), "a list of at most 999"),
-    "norm": (lambda h, a: further(h, norm=6), "norm 6 does not fit"),
-    "other norm": (lambda h, a: further(h, norm=30), "weights sum to norm"),
+    "row_sum": (lambda h, a: further(h, row_sum=6), "row_sum 6 does not fit"),
+    "other row_sum": (lambda h, a: further(h, row_sum=30), "weights sum to row_sum"),
     "truncation": (lambda h, a: further(h, truncation=9), "truncation 9 does not fit 8 fields"),
     "lists": (lambda h, a: further(h, doubtful_below=1.0), "'lists.1'"),
     "array of the first": (lambda h, a: a.pop("weights"), "'weights'"),
@@ -266,7 +266,7 @@ def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_p
 
 
 def test_lists_are_checked(tmp_path: Path, damaged: Any) -> None:
-    save(PoissonMixture(514, norm=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))), tmp_path / "m")
+    save(PoissonMixture(514, row_sum=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))), tmp_path / "m")
     with pytest.raises(ModelFileError, match="lists name fields"):
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: a["lists"].__setitem__((0, 0), 514)))
     with pytest.raises(ModelFileError, match="'lists'"):

@@ -23,14 +23,14 @@ Sound = tuple[Path, bytes, Any]
 def answers(model: Any) -> Any:
     if isinstance(model, SimpletronClassifier):
         return model.predict(ROWS), model.predict_proba(ROWS), model.transduction_
-    return model.predict(ROWS), model.score_samples(ROWS), model.weights_
+    return model.predict(ROWS), model.score_samples(ROWS), model.means_
 
 
 @pytest.fixture(scope="module", params=["classifier", "committee", "mixture"])
 def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sound:
     rng = np.random.default_rng(0)
     rows, names = rng.random((24, 6)), np.array(["a", "b", "c", "-1"])[[0, 1, 2] * 4 + [-1] * 12]
-    settings: dict[str, Any] = {"truncation": 3, "norm": 20, "max_iter": 2, "tol": 0, "random_state": 0}
+    settings: dict[str, Any] = {"truncation": 3, "row_sum": 20, "max_iter": 2, "tol": 0, "random_state": 0}
     model: Any = PoissonMixture(8, **settings)
     if request.param != "mixture":
         model = SimpletronClassifier(8, n_mixtures=1 + (request.param == "committee"), label_max_iter=2, **settings)

@@ -40,7 +40,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     rows, labels = rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12
     names = np.array(["a", "b", "cc", "-1"])[labels]
     settings: dict[str, Any] = {
-        "norm": 20,
+        "row_sum": 20,
         "max_iter": 2,
         "tol": 0,
         "label_max_iter": 2,
@@ -52,14 +52,14 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             rows, names, sample_weight=rng.random(24) + 0.1
         ),
         SimpletronClassifier(8, truncation=None, recurrent=True, **settings).fit(rows, labels),
-        PoissonMixture(5, solver="hebbian", search="exact", norm=20, max_iter=2, tol=0, n_threads=1).fit(rows),
+        PoissonMixture(5, solver="hebbian", search="exact", row_sum=20, max_iter=2, tol=0, n_threads=1).fit(rows),
         SimpletronClassifier(6, n_mixtures=3, truncation=3, label_method="hebbian", **settings).fit(rows, labels),
         SimpletronClassifier(8, truncation=3, label_method="soft", **settings).fit(rows, labels),
         SimpletronClassifier(6, n_mixtures=2, truncation=3, unknown_classes=2, **settings).fit(
             rows, names, sample_weight=np.arange(24) % 5
         ),
         SimpletronClassifier(8, truncation=3, **settings).fit(rows, [-1] * 24),
-        PoissonMixture(514, truncation=5, norm=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
+        PoissonMixture(514, truncation=5, row_sum=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
         save(model, folder / f"{i}.tnesi", image_shape=(1, model.n_features_in_), provenance={"data": [1, {"a": "b"}]})

@@ -34,7 +34,7 @@ FEW = few_labels(Y, 10, np.random.default_rng(0))
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    defaults = {"n_components": 40, "norm": 180, "random_state": 0, "max_iter": 3, "tol": 0, "label_max_iter": 3}
+    defaults = {"n_components": 40, "row_sum": 180, "random_state": 0, "max_iter": 3, "tol": 0, "label_max_iter": 3}
     return SimpletronClassifier(**{**defaults, **parameters})
 
 
@@ -132,7 +132,7 @@ KINDS: dict[str, Any] = {
     "label method to be": lambda: fast(label_method="hebbian").fit(X, FEW).set_params(label_method="soft"),
     "interrupted": lambda: interrupted(fast(label_method="cluster").fit(X, FEW)),
     "mixture": lambda: PoissonMixture(50, random_state=3).fit(X),
-    "mixture of many": lambda: PoissonMixture(600, norm=200, random_state=3, max_iter=3, tol=0).fit(X),
+    "mixture of many": lambda: PoissonMixture(600, row_sum=200, random_state=3, max_iter=3, tol=0).fit(X),
 }
 
 
@@ -185,7 +185,7 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
 @given(
     n_components=st.integers(1, 30) | st.just("auto"),
     truncation=st.none() | st.integers(1, 30),
-    norm=st.just("auto") | st.floats(13, 200),
+    row_sum=st.just("auto") | st.floats(13, 200),
     solver=st.sampled_from(["em", "hebbian"]),
     search=st.sampled_from(["exact", "neighbors"]),
     tol=st.floats(0, allow_nan=False),
@@ -237,7 +237,7 @@ def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
     assert repr(header.provenance) == repr(provenance | {"seed": 3, "scores": [0.5, float("nan")]})
     assert header.versions["tnesi"] == tnesi.__version__
     assert header.created[:2] == "20"
-    assert (header.norm, header.truncation, header.n_iter) == (180, 15, 3)
+    assert (header.row_sum, header.truncation, header.n_iter) == (180, 15, 3)
 
 
 def test_header_of_a_committee(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tnesi.report.words import left_out, progress
 
 DIGITS = Task("digits", "Digits", ("digits",))
 ODD_EVEN = Task("odd-even", "Odd and even", ("digits",), variant="odd-even")
-SMALL: dict[str, Any] = {"n_components": 60, "norm": 250}
+SMALL: dict[str, Any] = {"n_components": 60, "row_sum": 250}
 
 
 def protocol(*tasks: Task, **changes: Any) -> Protocol:

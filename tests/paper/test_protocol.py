@@ -35,7 +35,7 @@ def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str
 def test_the_published_parameters() -> None:
     network = build(read_protocol("mnist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)
     wanted = {
-        "n_components": 10_000, "truncation": 15, "norm": 900, "threshold": 0.6, "learning_rate": 0.2,
+        "n_components": 10_000, "truncation": 15, "row_sum": 900, "threshold": 0.6, "learning_rate": 0.2,
         "label_learning_rate": 0.2, "max_iter": 500, "batch_size": 25,
     }  # fmt: skip
     assert {name: network.get_params()[name] for name in wanted} == wanted
@@ -88,7 +88,7 @@ def test_paper_values() -> None:
 
 def test_the_prior_is_ours() -> None:
     network = {m.name: build(read_protocol("mnist-table"), m, 0) for m in read_protocol("mnist-table").methods}
-    assert {name: n.shrinkage for name, n in network.items()} == {"t-NeSi": 0, "t-NeSi+prior": 1, "ff+-NeSi": 0}
+    assert {name: n.prior_strength for name, n in network.items()} == {"t-NeSi": 0, "t-NeSi+prior": 1, "ff+-NeSi": 0}
     published = read_protocol("mnist-table", solver="hebbian").methods
     assert [m.name for m in published] == ["t-NeSi", "ff+-NeSi"]
 

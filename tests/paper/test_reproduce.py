@@ -18,7 +18,7 @@ from tnesi.paper.table import label_seed
 from tnesi.system.progress import Progress
 
 DIGITS = (Task("digits", "Digits", ("digits",)),)
-SMALL = {"n_components": 60, "norm": 250}
+SMALL = {"n_components": 60, "row_sum": 250}
 
 
 class Stop(Progress):
@@ -112,7 +112,7 @@ def test_slow_mixtures_are_kept_until_their_runs_are_done(tmp_path: Path, monkey
 def test_other_settings_need_another_folder(tmp_path: Path) -> None:
     reproduce(table(runs=1), tmp_path)
     with pytest.raises(ValueError, match="other settings"):
-        reproduce(replace(table(runs=1), parameters={**SMALL, "norm": 300}), tmp_path)
+        reproduce(replace(table(runs=1), parameters={**SMALL, "row_sum": 300}), tmp_path)
 
 
 def test_the_comparison_takes_over_the_runs_of_the_table(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_comparison_takes_over_the_runs_of_the_table(tmp_path: Path) -> None
     folder = reproduce(second, tmp_path / "mnist-comparison", Count())
     assert made == [0]
     assert len(folder.records) == 2
-    other = replace(second, parameters={**SMALL, "norm": 300})
+    other = replace(second, parameters={**SMALL, "row_sum": 300})
     reproduce(other, tmp_path / "other" / "mnist-comparison", Count())
     assert made == [0, 2]
 

@@ -40,7 +40,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 def configured(**changes: Any) -> dict[str, Any]:
-    settings = {"norm": 900, "networks": {"a": {"shrinkage": 0}}}
+    settings = {"row_sum": 900, "networks": {"a": {"prior_strength": 0}}}
     return {"name": "x", "quick": False, "settings": settings, "methods": [{"name": "a"}], **changes}
 
 
@@ -49,7 +49,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         folder.configure(configured())
         folder.append({"run": 0})
         folder.configure(configured())
-        for settings in ({"norm": 800}, {"norm": 900, "networks": {"a": {"shrinkage": 1}}}):
+        for settings in ({"row_sum": 800}, {"row_sum": 900, "networks": {"a": {"prior_strength": 1}}}):
             with pytest.raises(ValueError, match="other settings"):
                 folder.configure(configured(settings=settings))
 
@@ -58,7 +58,7 @@ def test_other_networks_are_added(tmp_path: Path) -> None:
     with RunFolder(tmp_path).writing() as folder:
         folder.configure(configured())
         folder.append({"run": 0})
-        settings = {"norm": 900, "networks": {"b": {"shrinkage": 1}}}
+        settings = {"row_sum": 900, "networks": {"b": {"prior_strength": 1}}}
         folder.configure(configured(settings=settings, methods=[{"name": "b"}]))
     found = RunFolder(tmp_path).configuration
     assert {method["name"] for method in found["methods"]} == {"a", "b"}

@@ -29,8 +29,8 @@ def test_split_half(codes: list[int], seed: int) -> None:
 def test_the_likelihood_of_a_committee_is_the_mean_of_its_mixtures(digits: Any) -> None:
     X, y = digits[0][:400], np.where(np.arange(400) < 100, digits[1][:400], -1)
     settings: dict[str, Any] = {"n_components": 40, "max_iter": 3, "tol": 0}
-    found = tune(X, y, truncations=[5], norms=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
-    clf = SimpletronClassifier(truncation=5, norm=180, n_mixtures=2, random_state=0, **settings).fit(X, y)
+    found = tune(X, y, truncations=[5], row_sums=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
+    clf = SimpletronClassifier(truncation=5, row_sum=180, n_mixtures=2, random_state=0, **settings).fit(X, y)
     own = [tnesi.paper.tuning._likelihood(mixture, X, 0) for mixture in clf.mixtures_]
     assert found.likelihoods[180, 5] == pytest.approx(np.mean(own))
     assert own[0] != own[1]
@@ -51,7 +51,7 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
             return super().fit_labels(y)
 
     monkeypatch.setattr(tnesi.paper.tuning, "SimpletronClassifier", Counting)
-    found = tune(X, few, truncations=[3, 9], norms=[200], thresholds=[0.5, 0.7], n_splits=3, n_components=80)
+    found = tune(X, few, truncations=[3, 9], row_sums=[200], thresholds=[0.5, 0.7], n_splits=3, n_components=80)
     assert fits == [3, 9]
     assert (len(found.likelihoods), found.n_train, found.n_validation) == (2, 30, 30)
     assert len(seen) == 2 * 2 * 3
@@ -67,8 +67,8 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
 def test_it_finds_a_norm_that_works(digits: Any) -> None:
     X, y = digits
     few = few_labels(y, 10, np.random.default_rng(1))
-    found = tune(X, few, truncations=[5], norms=[5000, 250], thresholds=[0.6], n_splits=4, n_components=150)
-    assert found.best["norm"] == 250  # over 5 seeds an error of 8 +- 3 %, with 5000 of 44 +- 4 %
+    found = tune(X, few, truncations=[5], row_sums=[5000, 250], thresholds=[0.6], n_splits=4, n_components=150)
+    assert found.best["row_sum"] == 250  # over 5 seeds an error of 8 +- 3 %, with 5000 of 44 +- 4 %
 
 
 def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
@@ -83,7 +83,7 @@ def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
             steps.append(amount)
 
     found = tune(X[:400], y[:400], truncations=[4], thresholds=[0.6], n_splits=1, n_components=50, progress=Steps())
-    above = sorted(t.norm - 64 for t in found.trials)
+    above = sorted(t.row_sum - 64 for t in found.trials)
     assert above[1] / above[0] == pytest.approx(2)
     assert above[2] / above[1] == pytest.approx(2)
     assert steps == [3, 1, 1, 1]
@@ -91,7 +91,7 @@ def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"truncations": []}, "truncations is empty"), ({"n_splits": 0}, "n_splits"), ({"norms": []}, "norms is empty")],
+    [({"truncations": []}, "truncations is empty"), ({"n_splits": 0}, "n_splits"), ({"row_sums": []}, "row_sums is empty")],
 )
 def test_bad_settings(digits: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -51,11 +51,11 @@ def test_same_bits_with_any_number_of_threads(
 ) -> None:
     X, _ = digits
     fits = [
-        PoissonMixture(200, norm=180, max_iter=4, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        PoissonMixture(200, row_sum=180, max_iter=4, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
         for n in (1, 2, 3)
     ]
     for other in fits[1:]:
-        np.testing.assert_array_equal(fits[0].weights_, other.weights_)
+        np.testing.assert_array_equal(fits[0].means_, other.means_)
         np.testing.assert_array_equal(fits[0].transform(X).toarray(), other.transform(X).toarray())
 
 
@@ -64,18 +64,18 @@ def test_same_bits_with_neighborhoods(rng: np.random.Generator) -> None:
     X[:, 0] += 1
     y = np.where(np.arange(3000) < 100, np.arange(3000) % 4, -1)
     fits = [
-        SimpletronClassifier(600, norm=100, max_iter=3, tol=0, label_max_iter=5, random_state=3, n_threads=n).fit(X, y)
+        SimpletronClassifier(600, row_sum=100, max_iter=3, tol=0, label_max_iter=5, random_state=3, n_threads=n).fit(X, y)
         for n in (1, 2)
     ]
-    np.testing.assert_array_equal(fits[0].mixture_.weights_, fits[1].mixture_.weights_)
+    np.testing.assert_array_equal(fits[0].mixture_.means_, fits[1].mixture_.means_)
     np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
 
 
 def test_same_seed_same_result(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, _ = digits
     first, second, other = (PoissonMixture(50, max_iter=3, tol=0, random_state=seed).fit(X) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.weights_, second.weights_)
-    assert not np.array_equal(first.weights_, other.weights_)
+    np.testing.assert_array_equal(first.means_, second.means_)
+    assert not np.array_equal(first.means_, other.means_)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
@@ -83,10 +83,10 @@ def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, param
     """Large enough for BLAS to divide its products among threads, which would change the last bits."""
     X = rng.poisson(rng.gamma(0.3, 5.0, (40, 700))[rng.integers(0, 40, 2500)]).astype(np.uint8)
     fits = [
-        PoissonMixture(1100, norm=900, max_iter=1, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        PoissonMixture(1100, row_sum=900, max_iter=1, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
         for n in (1, 2)
     ]
-    np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
+    np.testing.assert_array_equal(fits[0].means_, fits[1].means_)
     np.testing.assert_array_equal(fits[0].predict(X[:200]), fits[1].predict(X[:200]))
 
 
@@ -99,7 +99,7 @@ def test_prediction_leaves_the_threads_of_blas_alone(digits: tuple[np.ndarray, n
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
     X, _ = digits
-    mixture = PoissonMixture(60, norm=180, search="exact", max_iter=2, tol=0, random_state=0).fit(X)
+    mixture = PoissonMixture(60, row_sum=180, search="exact", max_iter=2, tol=0, random_state=0).fit(X)
     before = blas()
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: mixture.predict(X), range(8)))
@@ -112,7 +112,7 @@ def test_prediction_does_not_change_the_model(rng: np.random.Generator) -> None:
     import pickle
 
     X = rng.integers(1, 30, (1500, 12)).astype(np.uint8)
-    mixture = PoissonMixture(600, norm=60, max_iter=2, tol=0, random_state=0).fit(X)
+    mixture = PoissonMixture(600, row_sum=60, max_iter=2, tol=0, random_state=0).fit(X)
     before = pickle.dumps(mixture)
     mixture.predict(X)
     assert pickle.dumps(mixture) == before

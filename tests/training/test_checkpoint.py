@@ -39,9 +39,9 @@ np.save(folder / "rows.npy", X.astype(np.uint8))
 
 def fit(name, **parameters):
     X = np.load(folder / "rows.npy", mmap_mode="r")
-    settings = dict(norm=180, max_iter=12, tol=0, n_mixtures=2, random_state=3, n_threads=2) | parameters
+    settings = dict(row_sum=180, max_iter=12, tol=0, n_mixtures=2, random_state=3, n_threads=2) | parameters
     clf = SimpletronClassifier(560, **settings).fit(X, few)
-    np.savez(folder / f"{name}.tmp.npz", *(m.weights_ for m in clf.mixtures_), clf.predict_proba(X))
+    np.savez(folder / f"{name}.tmp.npz", *(m.means_ for m in clf.mixtures_), clf.predict_proba(X))
     os.replace(folder / f"{name}.tmp.npz", folder / f"{name}.npz")
 
 began = time.perf_counter()
@@ -104,11 +104,11 @@ def stop_after(n: int) -> Any:
 
 
 def mixture(folder: Path | None = None, **parameters: Any) -> PoissonMixture:
-    settings = {"n_components": 60, "norm": 180, "max_iter": 7, "tol": 0, "random_state": 0} | parameters
+    settings = {"n_components": 60, "row_sum": 180, "max_iter": 7, "tol": 0, "random_state": 0} | parameters
     return PoissonMixture(**settings, checkpoint=folder)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}, {"shrinkage": 0.0}])
+@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}, {"prior_strength": 0.0}])
 @pytest.mark.parametrize("grain", [256, 65536])
 def test_the_same_bits(
     digits: tuple[Any, Any],
@@ -127,7 +127,7 @@ def test_the_same_bits(
         found = mixture(tmp_path, resume=True, **parameters).fit(X)
         again = mixture(tmp_path, resume=True, **parameters).fit(X)  # there is nothing left to do
         for other in (found, again):
-            np.testing.assert_array_equal(expected.weights_, other.weights_)
+            np.testing.assert_array_equal(expected.means_, other.means_)
             np.testing.assert_array_equal(expected.score_samples(X), other.score_samples(X))
             assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in other.history_]
 
@@ -135,12 +135,12 @@ def test_the_same_bits(
 def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = digits
     few = few_labels(y, 3, np.random.default_rng(0))
-    settings: dict[str, Any] = {"n_components": 50, "norm": 180, "max_iter": 5, "tol": 0, "checkpoint": tmp_path}
+    settings: dict[str, Any] = {"n_components": 50, "row_sum": 180, "max_iter": 5, "tol": 0, "checkpoint": tmp_path}
     first = SimpletronClassifier(**settings).fit(X, few)
     np.testing.assert_array_equal(
         first.predict_proba(X), SimpletronClassifier(**settings, resume=True).fit(X, few).predict_proba(X)
     )
-    assert not np.array_equal(first.mixture_.weights_, SimpletronClassifier(**settings).fit(X, few).mixture_.weights_)
+    assert not np.array_equal(first.mixture_.means_, SimpletronClassifier(**settings).fit(X, few).mixture_.means_)
 
 
 def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) -> None:
@@ -152,23 +152,23 @@ def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) 
     stopped = mixture(tmp_path, callback=enough).fit(X)
     assert mixture(tmp_path, callback=enough, resume=True).fit(X).n_iter_ == stopped.n_iter_ == 2
     gone_on = mixture(tmp_path, resume=True).fit(X)  # nobody stops it any more
-    np.testing.assert_array_equal(gone_on.weights_, mixture().fit(X).weights_)
+    np.testing.assert_array_equal(gone_on.means_, mixture().fit(X).means_)
     converged = mixture(tmp_path / "converged", tol=0.5).fit(X)
     assert converged.converged_
     again = mixture(tmp_path / "converged", tol=0.5, resume=True).fit(X)
     assert again.converged_
     assert again.n_iter_ == converged.n_iter_
     finer = mixture(tmp_path / "converged", tol=0, resume=True).fit(X)
-    np.testing.assert_array_equal(finer.weights_, mixture(tol=0).fit(X).weights_)
+    np.testing.assert_array_equal(finer.means_, mixture(tol=0).fit(X).means_)
 
 
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"norm": 170}, "norm"),
+        ({"row_sum": 170}, "row_sum"),
         ({"n_components": 61}, "n_components"),
         ({"truncation": 14}, "truncation"),
-        ({"shrinkage": 2}, "shrinkage"),
+        ({"prior_strength": 2}, "prior_strength"),
         ({"search": "exact"}, "search"),
         ({"weight": 2}, "data"),
         ({"rows": 5}, "data, rows"),
@@ -185,8 +185,8 @@ def test_another_fit_does_not_go_on(digits: tuple[Any, Any], tmp_path: Path, cha
 
 def test_without_resume_it_begins_anew(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
-    mixture(tmp_path, norm=170).fit(X)
-    np.testing.assert_array_equal(mixture(tmp_path).fit(X).weights_, mixture().fit(X).weights_)
+    mixture(tmp_path, row_sum=170).fit(X)
+    np.testing.assert_array_equal(mixture(tmp_path).fit(X).means_, mixture().fit(X).means_)
 
 
 @pytest.mark.parametrize(
@@ -385,4 +385,4 @@ def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monk
     with pytest.raises(OSError, match="No space left"):
         mixture(tmp_path).fit(X)
     found = mixture(tmp_path, resume=True).fit(X)
-    np.testing.assert_array_equal(found.weights_, mixture().fit(X).weights_)
+    np.testing.assert_array_equal(found.means_, mixture().fit(X).means_)

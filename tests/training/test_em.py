@@ -90,8 +90,8 @@ def test_fields_and_activities_fit_each_other() -> None:
 def test_converged_fields_sum_to_norm() -> None:
     rows, fields = problem(1, 200, 20, 20)
     learned = run_em(LocalEngine.of(rows, None, 1), fields, ExactSearch(5, 1), Monitor(tol=0), max_iter=10)
-    np.testing.assert_allclose(learned.w.sum(axis=1), rows.norm, rtol=1e-5)
-    np.testing.assert_allclose(learned.w_sum, rows.norm, rtol=1e-5)
+    np.testing.assert_allclose(learned.w.sum(axis=1), rows.row_sum, rtol=1e-5)
+    np.testing.assert_allclose(learned.w_sum, rows.row_sum, rtol=1e-5)
 
 
 def test_a_listener_can_stop() -> None:

@@ -35,7 +35,7 @@ def test_stops_at_the_first_gain_below_the_tolerance(energies: list[float], tol:
 @pytest.mark.parametrize("solver", ["em", "hebbian"])
 def test_all_iterations_are_made(digits: Any, solver: Any) -> None:
     """Long after the free energy has begun to fluctuate (Hebbian) or to stand still (EM)."""
-    mixture = PoissonMixture(5, norm=180, solver=solver, max_iter=300, tol=0, random_state=0).fit(digits[0][:60])
+    mixture = PoissonMixture(5, row_sum=180, solver=solver, max_iter=300, tol=0, random_state=0).fit(digits[0][:60])
     energy = np.array([record["free_energy"] for record in mixture.history_])
     assert (np.diff(energy) <= 0).any()  # there was a reason to stop
     assert mixture.n_iter_ == 300
@@ -44,5 +44,5 @@ def test_all_iterations_are_made(digits: Any, solver: Any) -> None:
 
 def test_presets_make_all_their_epochs(digits: Any) -> None:
     X, y = digits[0][:60], np.where(np.arange(60) < 20, digits[1][:60], -1)
-    clf = presets.t_nesi(n_components=6, norm=180, random_state=0).fit(X, y)
+    clf = presets.t_nesi(n_components=6, row_sum=180, random_state=0).fit(X, y)
     assert clf.n_iter_ == clf.max_iter == 500

@@ -34,7 +34,7 @@ def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: in
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=iterations, shrinkage=shrinkage)
     if isinstance(search, NeighborSearch):
         search.settle(fields, engine.sample(c), engine.sample_constant(c))
-    return Stepwise.of(fields, search, rows.norm, engine.activities.mass(c, None), strength), fields
+    return Stepwise.of(fields, search, rows.row_sum, engine.activities.mass(c, None), strength), fields
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0, 7.0])
@@ -57,7 +57,7 @@ def test_fields_stay_fields(seed: int, batch: int, half_life: float | None) -> N
         assert np.isfinite(learned.free_energy)
     assert np.isfinite(stream.fields.w).all()
     assert (stream.fields.w >= 1 - 1e-5).all()
-    np.testing.assert_allclose(stream.fields.w.sum(axis=1), rows.norm, rtol=1e-4)
+    np.testing.assert_allclose(stream.fields.w.sum(axis=1), rows.row_sum, rtol=1e-4)
     np.testing.assert_allclose(stream.fields.log_w[:, :20], np.log(stream.fields.w), atol=1e-5)
 
 

@@ -68,7 +68,7 @@ def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
 _OPTIONS = {
     "zero_rows='uniform'": "--zero-rows uniform",
     "zero_rows='error'": "--zero-rows error",
-    "norm='auto'": "--norm auto",
+    "row_sum='auto'": "--row_sum auto",
     "n_components='auto'": "--fields auto",
     "n_components": "--fields",
     "label_column": "--label-column",

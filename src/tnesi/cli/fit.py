@@ -61,8 +61,8 @@ def fit(
     fields: Fields = "auto",
     mixtures: Mixtures = 1,
     truncation: Truncation = "15",
-    norm: Norm = "auto",
-    shrinkage: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
+    row_sum: Norm = "auto",
+    prior_strength: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
     label_method: Annotated[
         str,
         typer.Option(
@@ -116,9 +116,9 @@ def fit(
     with out.progress(f"reading {data}") as progress:
         found, tested = _open(data, labels, label_column, test, progress)
         parameters = parameters_of(
-            n_components=fields, n_mixtures=mixtures, truncation=truncation, norm=norm, solver=solver,
+            n_components=fields, n_mixtures=mixtures, truncation=truncation, row_sum=row_sum, solver=solver,
             zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
-            self_labeling=self_labeling, shrinkage=shrinkage, unlabeled=None, label_method=label_method,
+            self_labeling=self_labeling, prior_strength=prior_strength, unlabeled=None, label_method=label_method,
             unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume, engine=engine, scheduler=scheduler,
         )  # fmt: skip
         if max_iter is not None:
@@ -236,7 +236,7 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: 
         out.say(f"{found.note}.")
     out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
     out.say(
-        f"Learned {what}, {took} (norm {mixture.norm_:.4g}, truncation {mixture.truncation_}, "
+        f"Learned {what}, {took} (row_sum {mixture.row_sum_:.4g}, truncation {mixture.truncation_}, "
         f"free energy {lower_bound:.3f} nats per row)."
     )
     if found.labels is not None and (marked := sum(str(label) == unlabeled for label in found.labels.tolist())):
@@ -248,7 +248,7 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: 
         out.say("No labels: the fields have no classes.")
     return {
         "data": found.name, "rows": len(found.rows), "features": found.rows.n_features, "note": found.note,
-        "mixtures": len(mixtures), "fields": sum(each.n_components_ for each in mixtures), "norm": mixture.norm_,
+        "mixtures": len(mixtures), "fields": sum(each.n_components_ for each in mixtures), "row_sum": mixture.row_sum_,
         "truncation": mixture.truncation_, "iterations": model.n_iter_, "free_energy": lower_bound,
         "converged": all(each.converged_ for each in mixtures), "labels": n_labels, **of_classes,
         "seconds_learning": seconds, "seconds_mixtures": seconds_mixtures,

@@ -31,7 +31,7 @@ def info(model: Model, as_json: Json = False) -> None:
         "mixtures": len(members),
         "fields": sum(member.shapes["weights"][0] for member in members),
         "features": features,
-        "norm": header.norm,
+        "row_sum": header.row_sum,
         "truncation": header.truncation,
         "iterations": max(member.n_iter for member in members),
         "converged": all(member.converged for member in members),

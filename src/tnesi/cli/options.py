@@ -47,11 +47,11 @@ def parameters_of(**given: Any) -> dict[str, Any]:
         except ValueError:
             option = {"n_components": "fields"}.get(name, name)
             raise ValueError(f"--{option} {text}: give a whole number, or {' or '.join(words)}") from None
-    if given["norm"] != "auto":
+    if given["row_sum"] != "auto":
         try:
-            given["norm"] = float(given["norm"])
+            given["row_sum"] = float(given["row_sum"])
         except ValueError:
-            raise ValueError(f"--norm {given['norm']}: give a number, or auto") from None
+            raise ValueError(f"--row_sum {given['row_sum']}: give a number, or auto") from None
     return given
 
 

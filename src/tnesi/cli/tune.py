@@ -1,4 +1,4 @@
-"""``tnesi tune``: choose truncation, norm and threshold by the given labels, as the paper does."""
+"""``tnesi tune``: choose truncation, row_sum and threshold by the given labels, as the paper does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tune(
     unlabeled: Unlabeled = "-1",
     labels_per_class: PerClass = None,
     truncation: Annotated[str, typer.Option(metavar="LIST", help="Values of C' to compare.")] = "5,15,50",
-    norm: Annotated[
+    row_sum: Annotated[
         str, typer.Option(metavar="LIST", help="Values of A to compare; auto: three around the data's.")
     ] = "auto",
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
@@ -42,10 +42,10 @@ def tune(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Choose truncation, norm and threshold with the given labels only.
+    """Choose truncation, row_sum and threshold with the given labels only.
 
     Half of the labels of each class are learned from, the other half compares the settings; no other label is
-    looked at. The mixture is learned once for each truncation and norm. The truncation of highest likelihood, a choice
+    looked at. The mixture is learned once for each truncation and row_sum. The truncation of highest likelihood, a choice
     that needs no labels, is shown too.
 
     [bold]Example[/bold]
@@ -57,32 +57,32 @@ def tune(
 
     out = Output(as_json, quiet)
     truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)
-    norms = None if norm == "auto" else _list("norm", norm, float)
-    given = parameters_of(n_components=fields, truncation="15", norm="auto")
+    row_sums = None if row_sum == "auto" else _list("row_sum", row_sum, float)
+    given = parameters_of(n_components=fields, truncation="15", row_sum="auto")
     with out.progress(f"reading {data}") as progress:
         found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         if y is None:
             y = found.y  # says what is missing
         tuned = tune_parameters(
-            found.X, y, truncations=truncations, norms=norms, thresholds=thresholds, n_splits=splits,
+            found.X, y, truncations=truncations, row_sums=row_sums, thresholds=thresholds, n_splits=splits,
             random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows, unlabeled=None,
             n_components=given["n_components"],
         )  # fmt: skip
     rows = [
-        [str(t.truncation), f"{t.norm:.5g}", f"{t.threshold:g}", percent(t.error), f"{t.sem:.2f}",
-         f"{tuned.likelihoods[t.norm, t.truncation]:.3f}"] for t in tuned.trials
+        [str(t.truncation), f"{t.row_sum:.5g}", f"{t.threshold:g}", percent(t.error), f"{t.sem:.2f}",
+         f"{tuned.likelihoods[t.row_sum, t.truncation]:.3f}"] for t in tuned.trials
     ]  # fmt: skip
     out.say(
         f"{found.name}: {tuned.n_train} labels to learn from, {tuned.n_validation} to compare, {splits} splits, "
         f"{len(tuned.likelihoods)} mixtures."
     )
-    out.table("", ["truncation", "norm", "threshold", "validation error", "std. error", "log-likelihood"], rows)
+    out.table("", ["truncation", "row_sum", "threshold", "validation error", "std. error", "log-likelihood"], rows)
     best = tuned.best
     by_likelihood = tuned.truncation_by_likelihood()
-    out.say(f"Highest likelihood at norm {best['norm']:.5g}, without any label: truncation {by_likelihood}.")
+    out.say(f"Highest likelihood at row_sum {best['row_sum']:.5g}, without any label: truncation {by_likelihood}.")
     options = {
-        "truncation": best["truncation"], "norm": f"{best['norm']:.5g}", "threshold": f"{best['threshold']:g}",
+        "truncation": best["truncation"], "row_sum": f"{best['row_sum']:.5g}", "threshold": f"{best['threshold']:g}",
         "label-method": "hebbian",
         "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
         "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "uniform" else zero_rows,
@@ -92,7 +92,7 @@ def tune(
     out.say(f"Learn with the best of these: {shlex.join(['tnesi', 'fit', data, *words, '-o', 'MODEL'])}")
     out.finish(
         best=best, truncation_by_likelihood=by_likelihood, trials=[vars(t) for t in tuned.trials],
-        likelihoods=[{"norm": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],
+        likelihoods=[{"row_sum": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],
         labels_training=tuned.n_train, labels_validation=tuned.n_validation,
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ class BlockSource(Source):
     >>> from tnesi import PoissonMixture
     >>> rng = np.random.default_rng(0)
     >>> source = BlockSource((rng.poisson(3.0, (100, 8)) + 1 for _ in range(5)), n_rows=500)
-    >>> PoissonMixture(10, random_state=0).fit(source).weights_.shape
+    >>> PoissonMixture(10, random_state=0).fit(source).means_.shape
     (10, 8)
     """
 

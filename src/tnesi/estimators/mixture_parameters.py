@@ -11,8 +11,8 @@ from tnesi.estimators.parameters import check_choice, check_integer, check_real
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import DEFAULT_TRUNCATION, MixtureParameters
 
-LARGEST_NORM = 1e12
-LARGEST_SHRINKAGE = 1e6
+LARGEST_ROW_SUM = 1e12
+LARGEST_PRIOR_STRENGTH = 1e6
 MOST_THREADS = 1024
 MOST = 2**31 - 1
 
@@ -29,8 +29,8 @@ def check_mixture(given: Mapping[str, Any]) -> None:
                 f"truncation={given['truncation']} is more than the {given['n_components']} fields: pass at most "
                 "n_components, or None for the non-truncated mixture"
             )
-    if given["norm"] != "auto":
-        check_real("norm", given["norm"], 0, LARGEST_NORM, open_low=True)
+    if given["row_sum"] != "auto":
+        check_real("row_sum", given["row_sum"], 0, LARGEST_ROW_SUM, open_low=True)
     if given["n_threads"] is not None:
         check_integer("n_threads", given["n_threads"], 1, ", or None for all processors", most=MOST_THREADS)
     if given["callback"] is not None and not callable(given["callback"]):
@@ -47,7 +47,7 @@ def check_mixture(given: Mapping[str, Any]) -> None:
     check_real("tol", given["tol"], 0)
     if given["half_life"] is not None:
         check_real("half_life", given["half_life"], 0, open_low=True)
-    check_real("shrinkage", given["shrinkage"], 0, LARGEST_SHRINKAGE)
+    check_real("prior_strength", given["prior_strength"], 0, LARGEST_PRIOR_STRENGTH)
     check_integer("batch_size", given["batch_size"], 1, most=MOST)
     check_real("learning_rate", given["learning_rate"], 0, open_low=True)
 

@@ -47,9 +47,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     truncation : int or None, default=15
         How many fields C' may explain a point. None is the non-truncated mixture, far slower. The default
         shrinks to the number of fields where there are fewer.
-    norm : float or "auto", default="auto"
+    row_sum : float or "auto", default="auto"
         The sum A to which each row is normalized, larger than the number of features; a larger one makes the
-        fields more selective. "auto" chooses it from the data; the choice is `norm_`.
+        fields more selective. "auto" chooses it from the data; the choice is `row_sum_`.
     solver : {"em", "hebbian"}, default="em"
         "em" is truncated variational EM with exact M-steps. "hebbian" is the published online rule.
     search : {"neighbors", "exact"}, default="neighbors"
@@ -60,7 +60,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Largest number of iterations over the data.
     tol : float, default=2e-3
         Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
-    shrinkage : float, default=1.0
+    prior_strength : float, default=1.0
         Every field is drawn to the mean of the data as if it had seen so many rows there (EM only): fields of few
         rows then explain new ones better. 0 is maximum likelihood, as published. More than ten times the rows per
         field is refused.
@@ -97,9 +97,9 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components, n_features)
-        The fields W; every row sums to `norm_` (nearly, with the Hebbian solver).
-    norm_ : float
+    means_ : ndarray of shape (n_components, n_features)
+        The fields W; every row sums to `row_sum_` (nearly, with the Hebbian solver).
+    row_sum_ : float
         A, as given or chosen.
     n_components_, truncation_ : int
         C and C', as given or chosen. `truncation_` is C for the non-truncated mixture.
@@ -139,7 +139,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     >>> from tnesi import PoissonMixture
     >>> X, _ = load_digits(return_X_y=True)
     >>> mixture = PoissonMixture(n_components=100, random_state=0).fit(X)
-    >>> mixture.weights_.shape
+    >>> mixture.means_.shape
     (100, 64)
     >>> mixture.transform(X[:2]).shape
     (2, 100)
@@ -150,12 +150,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         n_components: int | Literal["auto"] = "auto",
         *,
         truncation: int | None = DEFAULT_TRUNCATION,
-        norm: float | Literal["auto"] = "auto",
+        row_sum: float | Literal["auto"] = "auto",
         solver: Literal["em", "hebbian"] = "em",
         search: Literal["neighbors", "exact"] = "neighbors",
         max_iter: int = 100,
         tol: float = 2e-3,
-        shrinkage: float = 1.0,
+        prior_strength: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "uniform",
@@ -171,12 +171,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     ) -> None:
         self.n_components = n_components
         self.truncation = truncation
-        self.norm = norm
+        self.row_sum = row_sum
         self.solver = solver
         self.search = search
         self.max_iter = max_iter
         self.tol = tol
-        self.shrinkage = shrinkage
+        self.prior_strength = prior_strength
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
@@ -243,7 +243,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from more rows, each of which has to be seen once only: stepwise EM.
 
-        The first batch decides what `fit` would decide: the number of fields ("auto": a sixth of its rows), the norm,
+        The first batch decides what `fit` would decide: the number of fields ("auto": a sixth of its rows), the row_sum,
         the start. It should be like what will follow, and as large as can be had. The others may be of any size. After
         `fit`, learning goes on from its fields; `fit` always begins anew. `max_iter`, `tol`, `engine` and `checkpoint`
         have no say here, nor has the answer of `callback`.
@@ -312,7 +312,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         return self._learned
 
     @property
-    def weights_(self) -> Array:
+    def means_(self) -> Array:
         """The fields W, an array of shape (n_components, n_features)."""
         return self.model_.fields.w
 
@@ -322,7 +322,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _keep(self, learned: LearnedMixture) -> None:
         self._learned, self._stream = learned, None
         model = learned.model
-        self.n_components_, self.truncation_, self.norm_ = model.n_fields, model.truncation, model.norm
+        self.n_components_, self.truncation_, self.row_sum_ = model.n_fields, model.truncation, model.row_sum
         if learned.n_rows is not None:
             self.n_samples_seen_, self.n_zero_rows_ = learned.n_rows, learned.n_zero
         self.history_, self.n_iter_ = learned.history, learned.n_iter
@@ -330,7 +330,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def _keep_stream(self, stream: MixtureStream) -> None:
         self._learned, self._stream = None, stream
-        self.n_components_, self.truncation_, self.norm_ = stream.n_fields, stream.truncation, stream.norm
+        self.n_components_, self.truncation_, self.row_sum_ = stream.n_fields, stream.truncation, stream.row_sum
         self.n_samples_seen_, self.n_zero_rows_ = stream.n_rows, stream.n_zero
         self.history_, self.n_iter_ = stream.history, stream.n_iter
         self.lower_bound_, self.converged_ = stream.lower_bound, False

@@ -50,12 +50,12 @@ Array = npt.NDArray[Any]
 _OF_MIXTURE = (
     "n_components",
     "truncation",
-    "norm",
+    "row_sum",
     "solver",
     "search",
     "max_iter",
     "tol",
-    "shrinkage",
+    "prior_strength",
     "batch_size",
     "learning_rate",
     "zero_rows",
@@ -79,7 +79,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components, truncation, norm, solver, search, max_iter, tol, shrinkage, batch_size, learning_rate,
+    n_components, truncation, row_sum, solver, search, max_iter, tol, prior_strength, batch_size, learning_rate,
     zero_rows, half_life :
         Of the first layer: see :class:`PoissonMixture`. `batch_size` is that of the second layer too.
     n_mixtures : int, default=1
@@ -198,12 +198,12 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         n_components: int | Literal["auto"] = "auto",
         *,
         truncation: int | None = DEFAULT_TRUNCATION,
-        norm: float | Literal["auto"] = "auto",
+        row_sum: float | Literal["auto"] = "auto",
         solver: Literal["em", "hebbian"] = "em",
         search: Literal["neighbors", "exact"] = "neighbors",
         max_iter: int = 100,
         tol: float = 2e-3,
-        shrinkage: float = 1.0,
+        prior_strength: float = 1.0,
         batch_size: int = 25,
         learning_rate: float = 0.2,
         zero_rows: ZeroRows = "uniform",
@@ -229,12 +229,12 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.truncation = truncation
-        self.norm = norm
+        self.row_sum = row_sum
         self.solver = solver
         self.search = search
         self.max_iter = max_iter
         self.tol = tol
-        self.shrinkage = shrinkage
+        self.prior_strength = prior_strength
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.zero_rows = zero_rows
@@ -736,7 +736,7 @@ class SimpletronClassifier(ClassifierMixin, BaseEstimator):
         members = []
         for one, seed in zip(learned, seeds, strict=False):  # fewer are learned if they are interrupted
             members.append(PoissonMixture.from_learned(one, names, parameters | {"random_state": seed}))
-            parameters["norm"] = one.model.norm
+            parameters["row_sum"] = one.model.row_sum
         return members
 
     def _listener(self) -> Listener | None:

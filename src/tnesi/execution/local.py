@@ -41,8 +41,8 @@ class LocalEngine:
         return cls(Part.of_rows(rows, weight, n_threads))
 
     @property
-    def norm(self) -> float:
-        return self.part.norm
+    def row_sum(self) -> float:
+        return self.part.row_sum
 
     @property
     def n_features(self) -> int:
@@ -60,8 +60,8 @@ class LocalEngine:
         """Return the rows of these numbers."""
         return self.part.store.take(index)
 
-    def normalize(self, norm: float) -> None:
-        self.part.normalize(norm)
+    def normalize(self, row_sum: float) -> None:
+        self.part.normalize(row_sum)
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows, of which nothing is known."""
@@ -91,7 +91,7 @@ class LocalEngine:
     def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields:
         """Return the fields that the last pass has taught; see :meth:`Fields.m_step`."""
         if self._statistics is not None:
-            return fields.learned(self._statistics, self.norm, self.part.n_threads, spare, shrinkage)
+            return fields.learned(self._statistics, self.row_sum, self.part.n_threads, spare, shrinkage)
         part, units = self.part, self._units()
         new, _ = fields.m_step(part.rows(), part.weight, part.activities, part.n_threads, spare, shrinkage, units)
         return new
@@ -105,7 +105,7 @@ class LocalEngine:
         return self.part.constant[:: sample_step(self.n_rows, n_fields)]
 
     def _units(self) -> Units:
-        return Units.for_rows(self.total, self.norm - self.n_features)
+        return Units.for_rows(self.total, self.row_sum - self.n_features)
 
     def _new_statistics(self, fields: Fields) -> Statistics | None:
         """Return where to add up what the rows teach; rows that are one grain in memory do not need it."""

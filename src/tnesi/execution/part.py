@@ -51,7 +51,7 @@ class Part:
     sums : (N,) array of float64
         Of the rows as they are in the store.
     weight : (N,) array of float32 or None
-    norm : float
+    row_sum : float
         A, once it is known.
     grain : int
         Rows in a grain: as many in all grains but the last, of all parts of the same rows. 0: as fits the rows.
@@ -65,7 +65,7 @@ class Part:
     sums: Array
     weight: Array | None
     n_threads: int
-    norm: float = 0.0
+    row_sum: float = 0.0
     grain: int = 0
     activities: Activities = field(init=False)
     constant: Array = field(init=False)
@@ -77,18 +77,18 @@ class Part:
     @classmethod
     def of_rows(cls, rows: Rows, weight: Array | None, n_threads: int) -> Part:
         """Return normalized rows as a part."""
-        part = cls(ArrayStore(rows.x), (rows.norm - rows.n_features) / rows.scale, weight, n_threads)
-        part.norm, part._scale = rows.norm, rows.scale
+        part = cls(ArrayStore(rows.x), (rows.row_sum - rows.n_features) / rows.scale, weight, n_threads)
+        part.row_sum, part._scale = rows.row_sum, rows.scale
         return part
 
-    def normalize(self, norm: float) -> None:
+    def normalize(self, row_sum: float) -> None:
         """Fix the sum to which all rows are normalized."""
-        self.norm = norm
-        self._scale = ((norm - self.store.n_features) / self.sums).astype(np.float32)
+        self.row_sum = row_sum
+        self._scale = ((row_sum - self.store.n_features) / self.sums).astype(np.float32)
 
     def rows(self) -> Rows:
         """Return all rows, which are in memory."""
-        return Rows(self.store.read(slice(None)), self._scale, self.norm)
+        return Rows(self.store.read(slice(None)), self._scale, self.row_sum)
 
     def surveys(self, seed: int) -> Iterator[Survey]:
         """Look at all rows once; yield what was seen of each grain."""
@@ -142,7 +142,7 @@ class Part:
 
     def _grains(self) -> Iterator[tuple[slice, Rows]]:
         for place, x in parts(self.store, self.grain):
-            yield place, Rows(x, self._scale[place], self.norm)
+            yield place, Rows(x, self._scale[place], self.row_sum)
 
     def _weight_at(self, place: slice) -> Array | None:
         return None if self.weight is None else self.weight[place]

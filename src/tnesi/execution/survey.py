@@ -58,7 +58,7 @@ class Survey:
             count, share, total = count + one.count, share + one.share, total + one.total
         return cls(np.concatenate(hashes), count, share, total)
 
-    def mean_above(self, norm: float) -> Array:
-        """Return the mean of the rows normalized to `norm`, less the 1 that normalization adds."""
-        out: Array = (norm - self.share.size) * self.share / self.total
+    def mean_above(self, row_sum: float) -> Array:
+        """Return the mean of the rows normalized to `row_sum`, less the 1 that normalization adds."""
+        out: Array = (row_sum - self.share.size) * self.share / self.total
         return out

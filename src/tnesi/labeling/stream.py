@@ -66,7 +66,7 @@ class ClassifierStream:
             mixture, activities, _ = learn_batch(None, None, given, parameters, seed, None, listener, place)
             mixtures.append(mixture)
             found.append(activities.to_csr(mixture.n_fields))
-            parameters = replace(parameters, norm=mixture.norm)
+            parameters = replace(parameters, row_sum=mixture.row_sum)
         n_fields = sum(mixture.n_fields for mixture in mixtures)
         rows = KeptRows(np.random.default_rng(top_seed))
         empty = np.empty(0, np.int64)

@@ -203,11 +203,11 @@ class Fields:
             mass,
             n_threads,
         )
-        new.set_sums(self, mass, rows.norm, shrinkage)
+        new.set_sums(self, mass, rows.row_sum, shrinkage)
         return new, mass
 
     def learned(
-        self, statistics: Statistics, norm: float, n_threads: int, spare: Fields | None, shrinkage: Shrinkage | None
+        self, statistics: Statistics, row_sum: float, n_threads: int, spare: Fields | None, shrinkage: Shrinkage | None
     ) -> Fields:
         """Return the same fields, from what rows have taught part by part."""
         new = spare or self._like()
@@ -221,7 +221,7 @@ class Fields:
             new.log_w_sum,
             n_threads,
         )
-        new.set_sums(self, statistics.mass, norm, shrinkage)
+        new.set_sums(self, statistics.mass, row_sum, shrinkage)
         return new
 
     def _like(self) -> Fields:
@@ -229,20 +229,20 @@ class Fields:
             np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
         )
 
-    def set_sums(self, before: Fields, mass: Array, norm: float, shrinkage: Shrinkage | None) -> None:
+    def set_sums(self, before: Fields, mass: Array, row_sum: float, shrinkage: Shrinkage | None) -> None:
         seen = mass + shrinkage.rows if shrinkage is not None else mass
-        self.w_sum[:] = np.where(seen > 0, np.float32(norm), before.w_sum)
+        self.w_sum[:] = np.where(seen > 0, np.float32(row_sum), before.w_sum)
         faint = np.flatnonzero((seen > 0) & (seen < _FAINT * mass.sum()))
         if faint.size:
-            self._renormalize(faint, before, norm)
+            self._renormalize(faint, before, row_sum)
 
-    def _renormalize(self, faint: Array, before: Fields, norm: float) -> None:
+    def _renormalize(self, faint: Array, before: Fields, row_sum: float) -> None:
         """Let some fields sum to A exactly; a field of which rounding has left nothing keeps its weights."""
         above = self.w[faint].astype(np.float64) - 1
         total = above.sum(axis=1)
         lost, kept = faint[total <= 0], faint[total > 0]
         self.w[lost], self.w_sum[lost] = before.w[lost], before.w_sum[lost]
-        above = above[total > 0] * ((norm - above.shape[1]) / total[total > 0])[:, None]
+        above = above[total > 0] * ((row_sum - above.shape[1]) / total[total > 0])[:, None]
         self.w[kept] = 1 + above
         self.log_w[faint, : above.shape[1]] = np.log(self.w[faint])
         self.log_w_sum[faint] = self.log_w[faint].sum(axis=1, dtype=np.float64)

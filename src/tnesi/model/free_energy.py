@@ -25,7 +25,7 @@ class FreeEnergy:
     @classmethod
     def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
         """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
-        return cls(log_prior - rows.norm - rows.log_factorials(n_threads), weight)
+        return cls(log_prior - rows.row_sum - rows.log_factorials(n_threads), weight)
 
     def samples(self, log_sum: Array) -> Array:
         return log_sum.astype(np.float64) + self.constant
@@ -34,12 +34,12 @@ class FreeEnergy:
         return float(np.average(self.samples(log_sum), weights=self.weight))
 
 
-def log_sum_of_joints(fields: Fields, activities: Activities, norm: float) -> Array:
+def log_sum_of_joints(fields: Fields, activities: Activities, row_sum: float) -> Array:
     """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
 
     After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
     """
-    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - norm, np.inf)
+    excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - row_sum, np.inf)
     least = excess.min(axis=1, keepdims=True)
     out: Array = activities.log_sum - least[:, 0] + np.log((activities.s * np.exp(least - excess)).sum(axis=1))
     return out

@@ -38,7 +38,7 @@ class MixtureModel:
     ----------
     fields : Fields
         W, C x D.
-    norm : float
+    row_sum : float
         A, the sum to which rows are normalized.
     truncation : int
         C', the number of fields that may explain a row.
@@ -47,7 +47,7 @@ class MixtureModel:
     """
 
     fields: Fields
-    norm: float
+    row_sum: float
     truncation: int
     search: RowSearch
 
@@ -67,14 +67,14 @@ class MixtureModel:
         self, X: Matrix, prior: Prior | None = None, zero_rows: ZeroRows = "uniform"
     ) -> tuple[Rows, Activities]:
         """Normalize checked rows; return them with their activities."""
-        rows = normalize(X, self.norm, zero_rows)
+        rows = normalize(X, self.row_sum, zero_rows)
         with single_threaded_blas() if self.search.uses_blas else nullcontext():
             return rows, self.search.find(self.fields, rows, prior)
 
     def free_energy(self, rows: Rows, activities: Activities) -> Array:
         """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
         energy = FreeEnergy.of(rows, None, -np.log(self.n_fields), self.search.n_threads)
-        return energy.samples(log_sum_of_joints(self.fields, activities, self.norm))
+        return energy.samples(log_sum_of_joints(self.fields, activities, self.row_sum))
 
     def sample(self, n: int, random: np.random.RandomState) -> tuple[Array, Array]:
         """Draw rows: a field at random, then Poisson counts around it. Return the counts and the fields."""

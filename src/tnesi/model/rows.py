@@ -37,13 +37,13 @@ class Rows:
     ----------
     x : (N, D) array of uint8 or float32, C-contiguous, or csr_array of float32 in canonical form, without zeros
     scale : (N,) array of float32
-    norm : float
+    row_sum : float
         A, the sum of each row of y.
     """
 
     x: Matrix
     scale: Array
-    norm: float
+    row_sum: float
 
     def __len__(self) -> int:
         return int(self.x.shape[0])
@@ -62,7 +62,7 @@ class Rows:
         return arrays_of(self.x)
 
     def take(self, index: Any) -> Rows:
-        return Rows(self.x[index], self.scale[index], self.norm)
+        return Rows(self.x[index], self.scale[index], self.row_sum)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Rows]]:
         for start in range(0, len(self), size):
@@ -236,26 +236,26 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
     return UsableRows(np.ascontiguousarray(X), sums, zero)
 
 
-def normalize(X: Matrix, norm: float, zero_rows: ZeroRows = "uniform") -> Rows:
-    """Normalize non-negative rows to the sum `norm` (A).
+def normalize(X: Matrix, row_sum: float, zero_rows: ZeroRows = "uniform") -> Rows:
+    """Normalize non-negative rows to the sum `row_sum` (A).
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = normalize(np.array([[1.0, 3.0], [0.0, 5.0]]), norm=10)
+    >>> rows = normalize(np.array([[1.0, 3.0], [0.0, 5.0]]), row_sum=10)
     >>> rows.y()
     array([[3., 7.],
            [1., 9.]], dtype=float32)
     """
     X, sums, _ = usable_rows(X, zero_rows)
-    check_norm(norm, X.shape[1])
-    return Rows(X, ((norm - X.shape[1]) / sums).astype(np.float32), float(norm))
+    check_row_sum(row_sum, X.shape[1])
+    return Rows(X, ((row_sum - X.shape[1]) / sums).astype(np.float32), float(row_sum))
 
 
-def check_norm(norm: float, n_features: int) -> None:
+def check_row_sum(row_sum: float, n_features: int) -> None:
     """Refuse a sum that leaves nothing to share out."""
-    if norm <= n_features:
+    if row_sum <= n_features:
         raise ValueError(
-            f"norm={norm:g} must be larger than the number of features ({n_features}): every feature gets 1 and the "
-            f"rest is shared out. Pass norm='auto', or for images of this size try norm={n_features + 116}"
+            f"row_sum={row_sum:g} must be larger than the number of features ({n_features}): every feature gets 1 and the "
+            f"rest is shared out. Pass row_sum='auto', or for images of this size try row_sum={n_features + 116}"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.estimators.mixture_parameters import LARGEST_NORM
+from tnesi.estimators.mixture_parameters import LARGEST_ROW_SUM
 from tnesi.model_file.header import MIXTURE_ARRAYS, Header, array_name
 
 Array = npt.NDArray[Any]
@@ -34,8 +34,8 @@ _CLASS_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,7}")
 _PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _MOST_CHARACTERS = 2**24
 _ROUNDING = 1e-4
-_MOST_PER_NORM = 1e6
-"""The Hebbian solver starts with fields that sum to more than the norm, and some never win."""
+_MOST_PER_ROW_SUM = 1e6
+"""The Hebbian solver starts with fields that sum to more than the row_sum, and some never win."""
 
 
 def check_shapes(header: Header) -> None:
@@ -80,8 +80,8 @@ def _arrays_of_mixture(header: Header) -> set[str]:
 
 def _check_mixture(header: Header) -> None:
     n_fields, n_features = header.shapes["weights"]
-    if not n_features < header.norm <= LARGEST_NORM or n_features < 2:
-        raise ValueError(f"norm {header.norm:g} does not fit {n_features} features")
+    if not n_features < header.row_sum <= LARGEST_ROW_SUM or n_features < 2:
+        raise ValueError(f"row_sum {header.row_sum:g} does not fit {n_features} features")
     if header.truncation > n_fields or (header.search == "full" and header.truncation != n_fields):
         raise ValueError(f"truncation {header.truncation} does not fit {n_fields} fields")
 
@@ -128,8 +128,8 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
 def _check_fields(header: Header, arrays: dict[str, Array]) -> None:
     w, sums = arrays["weights"], arrays["weight_sums"].astype(np.float64)
     _require(bool((w >= 1 - _ROUNDING).all()), "weights are at least 1")
-    in_range = (sums >= header.norm * (1 - _ROUNDING)) & (sums <= header.norm * _MOST_PER_NORM)
-    _require(bool(in_range.all()), "weights sum to norm, or somewhat more")
+    in_range = (sums >= header.row_sum * (1 - _ROUNDING)) & (sums <= header.row_sum * _MOST_PER_ROW_SUM)
+    _require(bool(in_range.all()), "weights sum to row_sum, or somewhat more")
     error = np.abs(w.sum(axis=1, dtype=np.float64) - sums)
     _require(bool((error <= _ROUNDING * sums).all()), "weight_sums are the sums of weights")
     if "lists" in arrays:

@@ -58,7 +58,7 @@ class Header:
         How the model finds a point's fields.
     doubtful_below : float or None
         Points explained worse than this look further (neighborhood search).
-    norm, truncation, n_iter, converged, lower_bound, history :
+    row_sum, truncation, n_iter, converged, lower_bound, history :
         As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
     further_mixtures : list of dict
         Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
@@ -88,7 +88,7 @@ class Header:
     recurrent: bool
     search: str
     doubtful_below: float | None
-    norm: float
+    row_sum: float
     truncation: int
     n_iter: int
     converged: bool
@@ -112,7 +112,7 @@ class Header:
 
 _NAMES = {entry.name for entry in fields(Header)} - {"shapes"}
 MEMBER_NAMES = {
-    "mixture_parameters", "search", "doubtful_below", "norm", "truncation", "n_iter", "converged", "lower_bound",
+    "mixture_parameters", "search", "doubtful_below", "row_sum", "truncation", "n_iter", "converged", "lower_bound",
     "history",
 }  # fmt: skip
 
@@ -268,7 +268,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "recurrent": ("true or false", lambda v: isinstance(v, bool)),
     "search": ("a known search", lambda v: v in ("neighbors", "exact", "full")),
     "doubtful_below": ("a number", lambda v: v is None or _is_number(v)),
-    "norm": ("a positive number", lambda v: _is_number(v) and v > 0),
+    "row_sum": ("a positive number", lambda v: _is_number(v) and v > 0),
     "truncation": ("a positive integer", lambda v: _is_integer(v, 1)),
     "n_iter": ("a positive integer", lambda v: _is_integer(v, 1)),
     "converged": ("true or false", lambda v: isinstance(v, bool)),

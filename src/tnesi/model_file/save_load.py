@@ -112,7 +112,7 @@ def save(
     >>> import tnesi
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = tnesi.SimpletronClassifier(100, norm=180, random_state=0).fit(X, y)
+    >>> clf = tnesi.SimpletronClassifier(100, row_sum=180, random_state=0).fit(X, y)
     >>> path = Path(tempfile.mkdtemp()) / "digits.tnesi"
     >>> tnesi.save(clf, path, provenance={"data": "digits"}, image_shape=(8, 8))
     >>> bool((tnesi.load(path).predict(X) == clf.predict(X)).all())
@@ -220,7 +220,7 @@ def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str,
         "mixture_parameters": _parameters_of(mixture),
         "search": search.name,
         "doubtful_below": search.doubtful_below if isinstance(search, NeighborSearch) else None,
-        "norm": model.norm,
+        "row_sum": model.row_sum,
         "truncation": model.truncation,
         "n_iter": learned.n_iter,
         "converged": learned.converged,
@@ -365,7 +365,7 @@ def _read_mixture(header: Header, arrays: dict[str, Array]) -> LearnedMixture:
             header.truncation, n_threads, lists=arrays.get("lists"), doubtful_below=header.doubtful_below
         )
         search.make_cells(fields)
-    model = MixtureModel(fields, float(header.norm), header.truncation, search)
+    model = MixtureModel(fields, float(header.row_sum), header.truncation, search)
     return LearnedMixture(model, header.history, header.n_iter, header.lower_bound, header.converged)
 
 

@@ -56,11 +56,11 @@ class _Curve:
         self._looked = 0.0  # seconds spent on looking, which are not those of learning
         self._protocol, self._seed, self._progress, self._truncation = protocol, seed, progress, truncation
         self._threads = resolve_threads(None)
-        norm = float(protocol.parameters["norm"])
+        row_sum = float(protocol.parameters["row_sum"])
         X = data.X[: protocol.train_rows]
-        self._X, self._rows = X, normalize(X, norm)
+        self._X, self._rows = X, normalize(X, row_sum)
         sample = np.random.default_rng(seed).choice(len(X), min(protocol.sample_rows, len(X)), replace=False)
-        self._sample, self._test = self._rows.take(np.sort(sample)), normalize(data.test.X, norm)
+        self._sample, self._test = self._rows.take(np.sort(sample)), normalize(data.test.X, row_sum)
         self._classes, label = np.unique(data.y[: protocol.train_rows], return_inverse=True)
         self._sample_label, self._test_label = label[np.sort(sample)].astype(np.int32), data.test.y
 

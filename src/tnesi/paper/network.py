@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 _KEEP_FROM = 60.0
 """A mixture that took more seconds than this is kept in a file until all of its runs are done."""
-_OURS = ("solver", "max_iter", "tol", "shrinkage", "label_learning_rate")
+_OURS = ("solver", "max_iter", "tol", "prior_strength", "label_learning_rate")
 
 
 def build(protocol: Protocol, method: Method, seed: int) -> SimpletronClassifier:

@@ -1,7 +1,7 @@
 """The family of Neural Simpletrons by name, with the parameters published for MNIST.
 
 All are settings of :class:`tnesi.SimpletronClassifier`; any parameter can be changed in the call, for instance
-``t_nesi(solver="em", norm="auto")`` for the same network learned by EM.
+``t_nesi(solver="em", row_sum="auto")`` for the same network learned by EM.
 
 ============================ ========== ============== =========
 name                         truncation self-labeling recurrent
@@ -36,11 +36,11 @@ __all__ = ["ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "trunca
 
 _PUBLISHED: dict[str, Any] = {
     "n_components": 10_000,
-    "norm": 900,
+    "row_sum": 900,
     "solver": "hebbian",
     "max_iter": 500,
     "tol": 0.0,
-    "shrinkage": 0.0,
+    "prior_strength": 0.0,
     "batch_size": 25,
     "learning_rate": 0.2,
     "label_method": "hebbian",

@@ -161,7 +161,7 @@ def read_protocol(
 
     Examples
     --------
-    >>> read_protocol("mnist-table").parameters["norm"]
+    >>> read_protocol("mnist-table").parameters["row_sum"]
     900
     """
     if runs is not None and not 1 <= runs <= MOST_RUNS:

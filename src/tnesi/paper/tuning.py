@@ -26,8 +26,8 @@ from tnesi.system.threads import resolve_threads
 Array = npt.NDArray[Any]
 
 _LIKELIHOOD_ROWS = 5000
-_NORM_FACTORS = (1.0, 0.5, 2.0)
-"""Norms that are tried: what `norm="auto"` leaves to share out above 1 per feature, and half and twice of it."""
+_ROW_SUM_FACTORS = (1.0, 0.5, 2.0)
+"""Norms that are tried: what `row_sum="auto"` leaves to share out above 1 per feature, and half and twice of it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Trial:
     """One setting: mean and standard error (over the splits) of the validation error in percent."""
 
     truncation: int
-    norm: float
+    row_sum: float
     threshold: float
     error: float
     sem: float
@@ -50,8 +50,8 @@ class Tuned:
     trials : list of Trial
         All settings, best first.
     likelihoods : dict
-        Exact log-likelihood per row in nats by (norm, truncation), on a sample of the rows (the mean over the mixtures
-        of a committee); comparable between truncations of one norm.
+        Exact log-likelihood per row in nats by (row_sum, truncation), on a sample of the rows (the mean over the mixtures
+        of a committee); comparable between truncations of one row_sum.
     n_train, n_validation : int
         Labels in the two halves.
     """
@@ -65,12 +65,12 @@ class Tuned:
     def best(self) -> dict[str, Any]:
         """Parameters for SimpletronClassifier."""
         first = self.trials[0]
-        return {"truncation": first.truncation, "norm": first.norm, "threshold": first.threshold}
+        return {"truncation": first.truncation, "row_sum": first.row_sum, "threshold": first.threshold}
 
-    def truncation_by_likelihood(self, norm: float | None = None) -> int:
+    def truncation_by_likelihood(self, row_sum: float | None = None) -> int:
         """Return the C' of highest likelihood: the choice that needs no labels (the paper's section on convergence)."""
-        norm = self.trials[0].norm if norm is None else norm
-        of_norm = {c: value for (a, c), value in self.likelihoods.items() if a == norm}
+        row_sum = self.trials[0].row_sum if row_sum is None else row_sum
+        of_norm = {c: value for (a, c), value in self.likelihoods.items() if a == row_sum}
         return max(of_norm, key=lambda c: of_norm[c])
 
 
@@ -96,7 +96,7 @@ def tune(
     y: Any,
     *,
     truncations: Sequence[int] = (5, 15, 50),
-    norms: Sequence[float] | None = None,
+    row_sums: Sequence[float] | None = None,
     thresholds: Sequence[float] = (0.4, 0.6, 0.8),
     n_splits: int = 10,
     unlabeled: Any = -1,
@@ -115,7 +115,7 @@ def tune(
         All rows, labeled or not.
     y : array-like of shape (n_samples,)
         Labels, at least two for some class; other rows have the marker `unlabeled`.
-    truncations, norms, thresholds : sequences
+    truncations, row_sums, thresholds : sequences
         The settings. Norms are by default what "auto" chooses, and half and twice as much above 1 per feature.
     n_splits : int
         Random splits, over which the validation error is averaged.
@@ -137,12 +137,12 @@ def tune(
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> y[100:] = -1
-    >>> found = tune(X, y, truncations=[5, 15], norms=[220], thresholds=[0.6], n_splits=2, n_components=100)
+    >>> found = tune(X, y, truncations=[5, 15], row_sums=[220], thresholds=[0.6], n_splits=2, n_components=100)
     >>> len(found.trials)
     2
     """
     check_integer("n_splits", n_splits, 1)
-    for name, given in (("truncations", truncations), ("norms", norms), ("thresholds", thresholds)):
+    for name, given in (("truncations", truncations), ("row_sums", row_sums), ("thresholds", thresholds)):
         if given is not None and len(given) == 0:
             raise ValueError(f"{name} is empty: give at least one value to try")
     progress = progress or Progress()
@@ -151,21 +151,21 @@ def tune(
     if np.bincount(codes[codes >= 0]).max() < 2:
         raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")
     splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
-    if norms is None:
-        progress.tell("choosing norms from the data")
-        norms = _norms_around_auto(X, random_state, parameters)
-    progress.begin(len(norms) * len(truncations) * len(thresholds))
+    if row_sums is None:
+        progress.tell("choosing row_sums from the data")
+        row_sums = _row_sums_around_auto(X, random_state, parameters)
+    progress.begin(len(row_sums) * len(truncations) * len(thresholds))
     trials: list[Trial] = []
     likelihoods: dict[tuple[float, int], float] = {}
-    for norm, truncation in product(norms, truncations):
-        name = f"A = {norm:.4g}, C' = {truncation}"
+    for row_sum, truncation in product(row_sums, truncations):
+        name = f"A = {row_sum:.4g}, C' = {truncation}"
         classifier = SimpletronClassifier(
-            truncation=truncation, norm=norm, unlabeled=-1, random_state=random_state, **parameters
+            truncation=truncation, row_sum=row_sum, unlabeled=-1, random_state=random_state, **parameters
         )
         listener = tell_iterations(progress, name)
         with ctrl_c_stops():
             classifier.set_params(callback=listener).fit(X, codes).set_params(callback=None)
-        likelihoods[norm, truncation] = float(
+        likelihoods[row_sum, truncation] = float(
             np.mean([_likelihood(mixture, X, random_state) for mixture in classifier.mixtures_])
         )
         for threshold in thresholds:
@@ -175,19 +175,19 @@ def tune(
             progress.advance()
             spread = float(np.std(errors, ddof=1)) if n_splits > 1 else float("nan")
             trials.append(
-                Trial(truncation, norm, threshold, 100 * float(np.mean(errors)), 100 * spread / n_splits**0.5)
+                Trial(truncation, row_sum, threshold, 100 * float(np.mean(errors)), 100 * spread / n_splits**0.5)
             )
     trials.sort(key=lambda trial: trial.error)
     n_train, n_validation = (int(half.size) for half in splits[0])
     return Tuned(trials, likelihoods, n_train, n_validation)
 
 
-def _norms_around_auto(X: Any, random_state: int, parameters: dict[str, Any]) -> list[float]:
+def _row_sums_around_auto(X: Any, random_state: int, parameters: dict[str, Any]) -> list[float]:
     known = PoissonMixture().get_params()
     quick = {name: value for name, value in parameters.items() if name in known} | {"max_iter": 1, "tol": 0.0}
     with ctrl_c_stops():
         mixture = PoissonMixture(random_state=random_state, **quick).fit(X)
-    return [mixture.n_features_in_ + factor * (mixture.norm_ - mixture.n_features_in_) for factor in _NORM_FACTORS]
+    return [mixture.n_features_in_ + factor * (mixture.row_sum_ - mixture.n_features_in_) for factor in _ROW_SUM_FACTORS]
 
 
 def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Array, validation: Array) -> float:
@@ -202,7 +202,7 @@ def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
     X = canonical(X) if issparse(X) else np.asarray(X)
     chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
     n_threads = resolve_threads(mixture.n_threads)
-    rows = normalize(X[np.sort(chosen)], mixture.norm_, mixture.zero_rows)
+    rows = normalize(X[np.sort(chosen)], mixture.row_sum_, mixture.zero_rows)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
     with single_threaded_blas():
         return energy.mean(log_likelihood(mixture.model_.fields, rows, n_threads))

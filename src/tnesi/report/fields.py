@@ -62,7 +62,7 @@ def plot_fields(
     if isinstance(model, PoissonMixture) or not model.settle().classes_.size:
         mixture = model if isinstance(model, PoissonMixture) else model.mixture_
         order = np.random.default_rng(random_state).permutation(mixture.n_components_)
-        return _Sheet(mixture.weights_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
+        return _Sheet(mixture.means_[np.sort(order[:n_fields])] - 1, shape, n_columns).figure
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.max(axis=0), 1e-30)
     assert model.model_.layer is not None

@@ -37,7 +37,7 @@ def doubts(model: SimpletronClassifier) -> list[Doubt]:
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> doubts(SimpletronClassifier(100, norm=180, random_state=0).fit(X, y))
+    >>> doubts(SimpletronClassifier(100, row_sum=180, random_state=0).fit(X, y))
     []
     """
     found: dict[frozenset[Any], Doubt] = {}

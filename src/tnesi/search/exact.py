@@ -121,7 +121,7 @@ def full_posterior(
 def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
     """Return log sum_c exp(I_c - sum_d W_cd + A) over all fields for each point, for `FreeEnergy`."""
     out = np.empty(len(rows), np.float32)
-    base = fields.base(None) - (fields.w_sum - np.float32(rows.norm))  # nothing, but for the Hebbian rule
+    base = fields.base(None) - (fields.w_sum - np.float32(rows.row_sum))  # nothing, but for the Hebbian rule
     for place, block in blocks_for(fields, rows):
         _, out[place] = full_posterior(fields, block, base, None, n_threads)
     return out

@@ -70,7 +70,7 @@ def learn_committee(
         mixtures.append(fit.learned)
         activities.append(own)
         troubles.append(fit.trouble(parameters))
-        parameters = replace(parameters, norm=fit.learned.model.norm)  # a property of the data: chosen once
+        parameters = replace(parameters, row_sum=fit.learned.model.row_sum)  # a property of the data: chosen once
         if interrupted:
             break
         del fit  # its activities are large, and those of the next mixture come beside them

@@ -42,7 +42,7 @@ def run_em(
     -------
     fields : of the last complete iteration; those of ``engine.activities``
     """
-    constant = -float(np.log(top.n_classes if top else len(fields))) - engine.norm
+    constant = -float(np.log(top.n_classes if top else len(fields))) - engine.row_sum
 
     def record(fields: Fields, summary: Summary) -> bool:
         log_prior = shrinkage.log_density(fields) / engine.total if shrinkage else 0.0

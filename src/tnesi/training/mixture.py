@@ -17,7 +17,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.model.rows import ZeroRows, check_norm, normalize
+from tnesi.model.rows import ZeroRows, check_row_sum, normalize
 from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
@@ -27,7 +27,7 @@ from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.em import run_em
 from tnesi.training.monitor import Monitor, Record
 from tnesi.training.online import run_hebbian
-from tnesi.training.row_sum import auto_norm
+from tnesi.training.row_sum import auto_row_sum
 from tnesi.training.self_labeling import TopLayer
 
 Array = npt.NDArray[Any]
@@ -51,12 +51,12 @@ class MixtureParameters:
 
     n_components: int | Literal["auto"] = "auto"
     truncation: int | None = DEFAULT_TRUNCATION
-    norm: float | Literal["auto"] = "auto"
+    row_sum: float | Literal["auto"] = "auto"
     solver: Literal["em", "hebbian"] = "em"
     search: Literal["neighbors", "exact"] = "neighbors"
     max_iter: int = 100
     tol: float = 2e-3
-    shrinkage: float = 1.0
+    prior_strength: float = 1.0
     batch_size: int = 25
     learning_rate: float = 0.2
     zero_rows: ZeroRows = "uniform"
@@ -153,12 +153,12 @@ def learn_mixture(
         n_fields = count_fields(parameters.n_components, max(given.total, given.n_rows), distinct.size)
         check_fields_fit(n_fields, engine.n_features, n_more)
         if parameters.solver == "em":
-            check_shrinkage(parameters.shrinkage, given.total, n_fields)
-        norm = _choose_norm(parameters, engine, survey, distinct, n_fields)
-        engine.normalize(norm)
+            check_prior_strength(parameters.prior_strength, given.total, n_fields)
+        row_sum = _choose_row_sum(parameters, engine, survey, distinct, n_fields)
+        engine.normalize(row_sum)
         search = _new_search(parameters, n_fields)
         _check_in_memory(parameters, given, search)
-        checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, norm, seed))
+        checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, row_sum, seed))
         if top:
             top.begin(n_fields)
         if parameters.solver == "em":
@@ -175,7 +175,7 @@ def learn_mixture(
         except KeyboardInterrupt:
             monitor.interrupted = True
     learned = LearnedMixture(
-        model=MixtureModel(fields, norm, _truncation(parameters, n_fields), search),
+        model=MixtureModel(fields, row_sum, _truncation(parameters, n_fields), search),
         history=monitor.history,
         n_iter=max(len(monitor.history) - (parameters.solver == "em"), 1),
         lower_bound=monitor.history[-1]["free_energy"] if monitor.history else float("nan"),
@@ -199,13 +199,13 @@ def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct:
     return int(n_components)
 
 
-def check_shrinkage(shrinkage: float, total: float, n_fields: int) -> None:
+def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> None:
     """Refuse a prior that outweighs the rows so far that fields differ by little more than rounding errors."""
     per_field = total / n_fields
     most = _LARGEST_RATIO * max(per_field, 1.0)
-    if shrinkage > most:
+    if prior_strength > most:
         raise ValueError(
-            f"shrinkage={shrinkage:g} outweighs the data, {per_field:.3g} rows per field: all fields would be the mean "
+            f"prior_strength={prior_strength:g} outweighs the data, {per_field:.3g} rows per field: all fields would be the mean "
             f"of the data. Pass at most {most:.3g}; the default is 1"
         )
 
@@ -244,7 +244,7 @@ def _checkpoint(
         return None
     if parameters.solver != "em" or isinstance(search, FullSearch):
         raise ValueError("checkpoint: only solver='em' with a truncation can keep its state: pass these, or None")
-    n_fields, norm, seed = chosen
+    n_fields, row_sum, seed = chosen
     seen = {"hashes": survey.hashes, "sums": given.sums}
     if given.weight is not None:
         seen["weight"] = given.weight
@@ -253,10 +253,10 @@ def _checkpoint(
         "rows": given.n_rows,
         "features": given.store.n_features,
         "n_components": n_fields,
-        "norm": norm,
+        "row_sum": row_sum,
         "truncation": search.truncation,
         "search": search.name,
-        "shrinkage": float(parameters.shrinkage),
+        "prior_strength": float(parameters.prior_strength),
         "random_state": seed,
     }
     path = parameters.checkpoint / f"mixture-{monitor.place.get('mixture', 1)}.state"
@@ -267,14 +267,14 @@ def _truncation(parameters: MixtureParameters, n_fields: int) -> int:
     return min(parameters.truncation or n_fields, n_fields)
 
 
-def _choose_norm(parameters: MixtureParameters, engine: Engine, survey: Survey, drawn: Array, n_fields: int) -> float:
-    if parameters.norm != "auto":
-        check_norm(parameters.norm, engine.n_features)
-        return float(parameters.norm)
-    norm = auto_norm(engine.take, survey, drawn, n_fields, parameters.n_threads)
+def _choose_row_sum(parameters: MixtureParameters, engine: Engine, survey: Survey, drawn: Array, n_fields: int) -> float:
+    if parameters.row_sum != "auto":
+        check_row_sum(parameters.row_sum, engine.n_features)
+        return float(parameters.row_sum)
+    row_sum = auto_row_sum(engine.take, survey, drawn, n_fields, parameters.n_threads)
     if parameters.verbose:
-        print(f"norm = {norm:.1f}, chosen from the data", flush=True)
-    return norm
+        print(f"row_sum = {row_sum:.1f}, chosen from the data", flush=True)
+    return row_sum
 
 
 def _learn_em(
@@ -287,11 +287,11 @@ def _learn_em(
     top: TopLayer | None,
     checkpoint: Checkpoint | None,
 ) -> Fields:
-    above = survey.mean_above(engine.norm)
-    fields = start_around(1 + above, normalize(engine.take(chosen), engine.norm, parameters.zero_rows))
+    above = survey.mean_above(engine.row_sum)
+    fields = start_around(1 + above, normalize(engine.take(chosen), engine.row_sum, parameters.zero_rows))
     if isinstance(search, NeighborSearch):
         fields = search.arrange(fields)
-    shrinkage = Shrinkage.towards(above, parameters.shrinkage)
+    shrinkage = Shrinkage.towards(above, parameters.prior_strength)
     return run_em(
         engine,
         fields,

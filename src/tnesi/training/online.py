@@ -55,7 +55,7 @@ def run_hebbian(
                     top.learn_batch(activities, points)
                     if top.recurrent:  # now with the labels just inferred
                         activities = search.start(fields, batch, top.prior(points))
-                log_sum[points] = log_sum_of_joints(fields, activities, rows.norm)
+                log_sum[points] = log_sum_of_joints(fields, activities, rows.row_sum)
                 best[points] = activities.best
                 fields.hebbian_step(batch, w, activities, rate, n_threads)
             changed = 1.0 if before is None else float(np.mean(best != before))

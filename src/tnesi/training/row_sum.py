@@ -11,7 +11,7 @@ rare words, and a small A - D would drown them. Where features are rare (the med
 A - D is at least a share, up to 0.3, of the number of features in use.
 
 The constants were chosen by the test errors of MNIST, Fashion-MNIST, scikit-learn's digits and about twenty variants
-of them; ``python benchmarks/run.py --only norm`` compares the choice with a grid.
+of them; ``python benchmarks/run.py --only row_sum`` compares the choice with a grid.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FEWEST_ROWS = 10
 _ROWS_TO_TELL = 100
 
 
-def auto_norm(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fields: int, n_threads: int) -> float:
+def auto_row_sum(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fields: int, n_threads: int) -> float:
     """Return A for a mixture of `n_fields` fields of rows of which there is a survey.
 
     `drawn` has one index of each distinct row in random order; the first few thousand are the sample, which `take`

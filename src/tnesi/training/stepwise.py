@@ -87,7 +87,7 @@ class Stepwise:
     fields : Fields
         Changed in place.
     search : Search
-    norm : float
+    row_sum : float
         A.
     strength : float
         Of the prior, in rows.
@@ -102,7 +102,7 @@ class Stepwise:
 
     fields: Fields
     search: Search
-    norm: float
+    row_sum: float
     strength: float
     statistics: Statistics
     above: Array
@@ -114,17 +114,17 @@ class Stepwise:
     _badly: float = -np.inf
 
     @classmethod
-    def of(cls, fields: Fields, search: Search, norm: float, mass: Array, strength: float) -> Self:
+    def of(cls, fields: Fields, search: Search, row_sum: float, mass: Array, strength: float) -> Self:
         """Go on from fields that are known, with their masses: their statistics follow from the M-step."""
         above_w, rows = fields.w.astype(np.float64) - 1, mass[:, None] + strength
         above = (rows * above_w).sum(axis=0) / max(float(rows.sum()), 1e-300)
         sums = np.maximum(rows * above_w - strength * above, 0)
         total = sums.sum(axis=1, keepdims=True)
-        sums *= np.divide(mass[:, None] * (norm - above.size), total, out=np.zeros_like(total), where=total > 0)
+        sums *= np.divide(mass[:, None] * (row_sum - above.size), total, out=np.zeros_like(total), where=total > 0)
         own = Fields(*(array.copy() for array in (fields.w, fields.log_w, fields.log_w_sum, fields.w_sum)))
         statistics = Statistics(sums, mass.astype(np.float64), Units(0.0, 0.0))
         recent = Recent.empty(len(fields), search.truncation if isinstance(search, NeighborSearch) else 0)
-        return cls(own, replace(search), norm, strength, statistics, above, float(mass.sum()), recent)
+        return cls(own, replace(search), row_sum, strength, statistics, above, float(mass.sum()), recent)
 
     def learn(self, rows: Rows, weight: Array | None, half_life: float | None, n_threads: int) -> Learned:
         """Learn from a batch."""
@@ -139,7 +139,7 @@ class Stepwise:
         self.recent.add(activities.ids, quality)
         if self._since >= _RENEWAL * len(self.fields):
             self._renew_all(n_threads)
-        energy = float(np.average(quality, weights=weight)) - float(np.log(len(self.fields))) - self.norm
+        energy = float(np.average(quality, weights=weight)) - float(np.log(len(self.fields))) - self.row_sum
         return Learned(activities, energy, kept)
 
     def _fade(self, total: float, half_life: float | None) -> float:
@@ -165,7 +165,7 @@ class Stepwise:
         sums, mass = (self._scale * array[changed] for array in (self.statistics.sums, self.statistics.mass))
         shrinkage = Shrinkage.towards(self.above, self.strength)
         before, statistics = self.fields.take(changed), Statistics(sums, mass, self.statistics.units)
-        new = before.learned(statistics, self.norm, n_threads, None, shrinkage)
+        new = before.learned(statistics, self.row_sum, n_threads, None, shrinkage)
         own = self.fields
         own.w[changed], own.log_w[changed], own.log_w_sum[changed] = new.w, new.log_w, new.log_w_sum
         own.w_sum[changed] = new.w_sum

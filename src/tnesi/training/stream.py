@@ -21,7 +21,7 @@ from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.search import NeighborSearch, Search
-from tnesi.training.mixture import LearnedMixture, MixtureParameters, check_shrinkage, learn_mixture
+from tnesi.training.mixture import LearnedMixture, MixtureParameters, check_prior_strength, learn_mixture
 from tnesi.training.monitor import Listener, Monitor, Record
 from tnesi.training.stepwise import Stepwise
 
@@ -74,7 +74,7 @@ class MixtureStream:
         check_goes_on(learned)
         assert learned.mass is not None
         total = float(learned.mass.sum()) + given.total
-        check_shrinkage(parameters.shrinkage, total, learned.model.n_fields)
+        check_prior_strength(parameters.prior_strength, total, learned.model.n_fields)
         return cls(
             _stepwise(learned, parameters),
             learned.model.truncation,
@@ -89,8 +89,8 @@ class MixtureStream:
         return len(self.stepwise.fields)
 
     @property
-    def norm(self) -> float:
-        return self.stepwise.norm
+    def row_sum(self) -> float:
+        return self.stepwise.row_sum
 
     def learn(self, given: GivenRows, half_life: float | None, n_threads: int) -> tuple[Activities, float, float]:
         """Learn from a batch.
@@ -102,7 +102,7 @@ class MixtureStream:
         kept : the factor by which what came before has faded
         """
         part = Part(given.store, given.sums, given.weight, n_threads)
-        part.normalize(self.norm)
+        part.normalize(self.row_sum)
         with single_threaded_blas() if self.stepwise.search.uses_blas else nullcontext():
             learned = self.stepwise.learn(part.rows(), part.weight, half_life, n_threads)
         self._model = None
@@ -139,7 +139,7 @@ class MixtureStream:
             search = replace(self.stepwise.search)
             if isinstance(search, NeighborSearch):
                 search.make_cells(fields)
-            self._model = MixtureModel(fields, self.norm, self.truncation, search)
+            self._model = MixtureModel(fields, self.row_sum, self.truncation, search)
         return self._model
 
     def learned(self) -> LearnedMixture:
@@ -200,4 +200,4 @@ def _stepwise(learned: LearnedMixture, parameters: MixtureParameters) -> Stepwis
     assert learned.mass is not None
     model = learned.model
     search = cast("Search", model.search)
-    return Stepwise.of(model.fields, search, model.norm, learned.mass, float(parameters.shrinkage))
+    return Stepwise.of(model.fields, search, model.row_sum, learned.mass, float(parameters.prior_strength))

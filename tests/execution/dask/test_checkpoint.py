@@ -47,7 +47,7 @@ def test_going_on_gives_the_same_bits(
     X, _ = digits
     settings: dict[str, Any] = {
         "n_components": 60,
-        "norm": 180,
+        "row_sum": 180,
         "max_iter": 6,
         "tol": 0,
         "random_state": 0,
@@ -57,7 +57,7 @@ def test_going_on_gives_the_same_bits(
     with pytest.raises(Stop):
         PoissonMixture(**settings, engine=engines[0], callback=stop).fit(X)
     found = PoissonMixture(**settings, engine=engines[1], resume=True).fit(X)
-    np.testing.assert_array_equal(expected.weights_, found.weights_)
+    np.testing.assert_array_equal(expected.means_, found.means_)
     np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
     assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
 

@@ -56,13 +56,13 @@ def started(n_workers: int) -> Iterator[Client]:
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    given = {"n_components": 40, "norm": NORM, "max_iter": 5, "tol": 0, "random_state": 0}
+    given = {"n_components": 40, "row_sum": NORM, "max_iter": 5, "tol": 0, "random_state": 0}
     return PoissonMixture(**(given | parameters))
 
 
 def assert_same(one: Any, other: Any) -> None:
     """All that was learned has the same bits."""
-    np.testing.assert_array_equal(one.weights_, other.weights_)
+    np.testing.assert_array_equal(one.means_, other.means_)
     for mine, theirs in zip(one.history_, other.history_, strict=True):
         assert mine | {"seconds": 0} == theirs | {"seconds": 0}
     assert one.model_.search.name == other.model_.search.name
@@ -100,7 +100,7 @@ def test_the_same_bits_with_any_blocks(
 
 def test_the_same_classifier(counts: Any, threads: Client) -> None:
     y = np.where(np.arange(len(counts)) < 90, counts[:, 1] > 5, -1)
-    given: Any = {"n_components": 60, "norm": NORM, "n_mixtures": 2, "max_iter": 3, "tol": 0, "random_state": 0}
+    given: Any = {"n_components": 60, "row_sum": NORM, "n_mixtures": 2, "max_iter": 3, "tol": 0, "random_state": 0}
     local = SimpletronClassifier(**given).fit(counts, y)
     far = SimpletronClassifier(**given, engine="dask", scheduler=threads).fit(counts, y)
     np.testing.assert_array_equal(local.predict_proba(counts), far.predict_proba(counts))
@@ -109,8 +109,8 @@ def test_the_same_classifier(counts: Any, threads: Client) -> None:
 
 
 def test_the_chosen_norm_is_the_same(counts: Any, threads: Client) -> None:
-    local = mixture(norm="auto", max_iter=1).fit(counts)
-    assert mixture(norm="auto", max_iter=1, engine="dask", scheduler=threads).fit(counts).norm_ == local.norm_
+    local = mixture(row_sum="auto", max_iter=1).fit(counts)
+    assert mixture(row_sum="auto", max_iter=1, engine="dask", scheduler=threads).fit(counts).row_sum_ == local.row_sum_
 
 
 def test_rows_in_one_grain(counts: Any, threads: Client) -> None:
@@ -320,7 +320,7 @@ def test_workers_that_are_lost_again_and_again(counts: Any, threads: Client, mon
     far = mixture(engine="dask", scheduler=threads)
     with pytest.raises(ClusterError, match=r"lost 2 times .*tcp://there"):
         far.fit(counts)
-    assert not hasattr(far, "weights_")
+    assert not hasattr(far, "means_")
     assert_nothing_left(threads)
 
 

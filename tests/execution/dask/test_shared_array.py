@@ -165,7 +165,7 @@ def local(counts: Any) -> PoissonMixture:
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    return PoissonMixture(40, norm=90, max_iter=4, tol=0, random_state=0, **parameters)
+    return PoissonMixture(40, row_sum=90, max_iter=4, tol=0, random_state=0, **parameters)
 
 
 def noted_messages(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -191,7 +191,7 @@ def test_the_same_bits_shared_or_sent(
     seen = noted_messages(monkeypatch)
     learned = mixture(engine="dask", scheduler=processes).fit(counts)
     assert set(seen) == {share}
-    np.testing.assert_array_equal(learned.weights_, local.weights_)
+    np.testing.assert_array_equal(learned.means_, local.means_)
 
 
 def test_a_worker_that_cannot_open_it(
@@ -208,6 +208,6 @@ def test_a_worker_that_cannot_open_it(
     seen = noted_messages(monkeypatch)
     learned = mixture(engine="dask", scheduler=processes).fit(counts)
     assert set(seen) == {False}
-    np.testing.assert_array_equal(learned.weights_, local.weights_)
+    np.testing.assert_array_equal(learned.means_, local.means_)
     monkeypatch.setattr(Cluster, "shares_memory", sent)
     assert not Cluster(processes).shares_memory(processes.scheduler_info()["workers"])

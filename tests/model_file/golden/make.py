@@ -29,10 +29,10 @@ def models() -> dict[str, Any]:
     names = np.where(np.arange(200) < 100, np.array([f"digit {k}" for k in range(10)])[y], "?")
     few = np.where(np.arange(200) < 100, y, -1)
     rng = np.random.default_rng(0)
-    many = PoissonMixture(520, truncation=5, norm=30, max_iter=3, tol=0, random_state=0)
+    many = PoissonMixture(520, truncation=5, row_sum=30, max_iter=3, tol=0, random_state=0)
     many.fit(rng.random((1600, 4)) ** 3)
     many = _with_short_lists(many)  # 64 neighbors of each field are 133 kB
-    shared: dict[str, Any] = {"norm": 150, "max_iter": 10, "tol": 0, "random_state": 0}
+    shared: dict[str, Any] = {"row_sum": 150, "max_iter": 10, "tol": 0, "random_state": 0}
     published = shared | {"label_method": "hebbian"}
     some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)

@@ -91,7 +91,7 @@ class DaskEngine:
         self.n_rows, self.n_features = blocks.store.n_rows, blocks.store.n_features
         weight = blocks.weight
         self.total = float(self.n_rows if weight is None else weight.sum(dtype=np.float64))
-        self.norm = 0.0
+        self.row_sum = 0.0
         self._statistics: Statistics | None = None
         self._sent: Parameters | None = None
         self._taught: list[Taught] = []
@@ -122,8 +122,8 @@ class DaskEngine:
         """Return the rows of these numbers."""
         return self._blocks.store.take(index)
 
-    def normalize(self, norm: float) -> None:
-        self.norm = norm
+    def normalize(self, row_sum: float) -> None:
+        self.row_sum = row_sum
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows, of which nothing is known."""
@@ -154,7 +154,7 @@ class DaskEngine:
     def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields:
         """Return the fields that the last pass has taught."""
         assert self._statistics is not None
-        return fields.learned(self._statistics, self.norm, self._n_threads, spare, shrinkage)
+        return fields.learned(self._statistics, self.row_sum, self._n_threads, spare, shrinkage)
 
     @property
     def activities(self) -> Activities:
@@ -183,7 +183,7 @@ class DaskEngine:
     def _go(self, name: str, task: Callable[..., Found], fields: Fields, search: Search, *, learns: bool) -> Summary:
         """Make a pass over all rows."""
         search = replace(search, n_threads=1)
-        parameters = Parameters(fields.log_w, fields.log_w_sum, self.norm, search)
+        parameters = Parameters(fields.log_w, fields.log_w_sum, self.row_sum, search)
         this = Pass(name, task, parameters, None if task is tasks.find else self._ids, learns)
         self._last, self._activities = this, None
         self._insist(lambda: self._attempt(this))
@@ -319,7 +319,7 @@ class DaskEngine:
                     tasks.learn,
                     [blocks.rows[number] for number in group],
                     [this.found[number] for number in group],
-                    self.norm,
+                    self.row_sum,
                     self._units(),
                     n_fields,
                     share=share,
@@ -349,7 +349,7 @@ class DaskEngine:
         return Activities(*(np.concatenate([getattr(one, name) for one in each]) for name in ("ids", "s", "log_sum")))
 
     def _units(self) -> Units:
-        return Units.for_rows(self.total, self.norm - self.n_features)
+        return Units.for_rows(self.total, self.row_sum - self.n_features)
 
     def _key(self, name: str) -> str:
         self._n_tasks += 1

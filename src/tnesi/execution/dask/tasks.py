@@ -88,7 +88,7 @@ class Parameters(Parcel):
 
     log_w: Array | SharedArray
     log_w_sum: Array
-    norm: float
+    row_sum: float
     search: Search
 
     def shared(self, spare: Parameters | None) -> Parameters:
@@ -187,7 +187,7 @@ def take(block: Block, index: Array) -> Any:
 def find(parameters: Parameters, block: Block) -> Found:
     """Find the fields of rows of which nothing is known."""
     part, search = block.part(), parameters.search
-    part.normalize(parameters.norm)
+    part.normalize(parameters.row_sum)
     with single_threaded_blas(), parameters.fields() as fields:
         part.find(fields, search, None, search.truncation)
     return _found(part, parameters, part.learn(None).energy, len(part.sums))
@@ -196,7 +196,7 @@ def find(parameters: Parameters, block: Block) -> Found:
 def look(parameters: Parameters, block: Block, before: Found) -> Found:
     """Improve what was found before."""
     part = block.part()
-    part.normalize(parameters.norm)
+    part.normalize(parameters.row_sum)
     part.constant = before.constant
     part.activities = Activities.empty(*before.ids.shape)
     part.activities.ids[:] = wide(before.ids)
@@ -208,7 +208,7 @@ def look(parameters: Parameters, block: Block, before: Found) -> Found:
 def recall(parameters: Parameters, block: Block, before: Found) -> Found:
     """Return what a search that looks at nothing else says of fields that an earlier run has found."""
     part = block.part()
-    part.normalize(parameters.norm)
+    part.normalize(parameters.row_sum)
     part.find_constants()
     return look(parameters, block, replace(before, constant=part.constant))
 
@@ -254,7 +254,7 @@ class Taught(Parcel):
 
 
 def learn(
-    blocks: Sequence[Block], found: Sequence[Found], norm: float, units: Units, n_fields: int, *, share: bool
+    blocks: Sequence[Block], found: Sequence[Found], row_sum: float, units: Units, n_fields: int, *, share: bool
 ) -> Taught:
     """Return what some blocks teach the fields."""
     for block in blocks[1:]:
@@ -264,7 +264,7 @@ def learn(
         total.clear()
         for block, own in zip(blocks, found, strict=True):
             part = block.part()
-            part.normalize(norm)
+            part.normalize(row_sum)
             part.activities, part.constant = own.activities(), own.constant
             part.learn(total)
     return Taught(sums, total.mass, comes_again=isinstance(sums, SharedArray))
