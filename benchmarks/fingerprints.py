@@ -27,7 +27,9 @@ from sklearn.datasets import load_digits
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import DataNotFoundError, load_named
-from tnesi.paper import presets
+from tnesi.estimators.fitted_classifier import FittedClassifier
+from tnesi.execution import Dask, Local
+from tnesi.paper import EM, OnlineRule, presets
 from tnesi.system.digest import content_digest
 
 Array = npt.NDArray[Any]
@@ -57,16 +59,18 @@ def of_mixture(mixture: PoissonMixture, X: Any) -> Values:
     }
 
 
-def of_classifier(clf: SimpletronClassifier, X: Any) -> Values:
-    return {
+def of_classifier(clf: FittedClassifier, X: Any) -> Values:
+    values = {
         "probabilities": digest(clf.predict_proba(X)),
         "transduction": digest(clf.transduction_),
         "distributions": digest(clf.label_distributions_),
         "confidence": digest(clf.label_confidence_),
         "classes": digest(clf.class_weights_),
-        "method": clf.label_method_,
-        "suggestions": digest([suggestion.row for suggestion in clf.suggest(10)]),
+        "method": clf.labeling_,
     }
+    if isinstance(clf, SimpletronClassifier):
+        values["suggestions"] = digest([suggestion.row for suggestion in clf.suggest(10)])
+    return values
 
 
 def digits() -> tuple[Array, Array]:
@@ -105,28 +109,28 @@ def classifiers() -> Iterator[tuple[str, Values]]:
     X, y = digits()
     few = few_labels(y, 5)
     yield "classifier, defaults", of_classifier(SimpletronClassifier(random_state=0).fit(X, few), X)
-    for method in ("cluster", "soft", "hebbian"):
-        clf = SimpletronClassifier(100, label_method=method, random_state=1).fit(X, few)
+    for method in ("clusters", "spreading", "self-labeling"):
+        clf = SimpletronClassifier(PoissonMixture(100), labeling=method, random_state=1).fit(X, few)
         yield f"classifier, {method}", of_classifier(clf, X)
-    clf = SimpletronClassifier(100, self_labeling=False, random_state=1).fit(X, few)
+    clf = SimpletronClassifier(PoissonMixture(100), labeling="supervised", random_state=1).fit(X, few)
     yield "classifier, labeled rows only", of_classifier(clf, X)
-    yield "classifier, other labels", of_classifier(clf.set_params(self_labeling=True).fit_labels(few_labels(y, 2)), X)
+    yield "classifier, other labels", of_classifier(clf.set_params(labeling="auto").fit_labels(few_labels(y, 2)), X)
     some = np.where(few >= 8, -1, few)
-    clf = SimpletronClassifier(150, unknown_classes=2, random_state=2).fit(X, some)
+    clf = SimpletronClassifier(PoissonMixture(150), unknown_classes=2, random_state=2).fit(X, some)
     yield "classifier, unknown classes", of_classifier(clf, X)
     names = np.array([f"digit {k}" for k in range(10)] + [""])[few]
-    clf = SimpletronClassifier(80, n_mixtures=3, random_state=3).fit(X, names)
+    clf = SimpletronClassifier(PoissonMixture(80), n_mixtures=3, random_state=3).fit(X, names)
     yield "classifier, committee", of_classifier(clf, X)
     W, topic = words()
     yield "classifier, sparse", of_classifier(SimpletronClassifier(random_state=4).fit(W, few_labels(topic, 5)), W)
-    clf = SimpletronClassifier(120, truncation=10, recurrent=True, random_state=5, max_iter=15).fit(X, few)
-    yield "recurrent network by EM", of_classifier(clf, X)
+    network = presets.r_plus_nesi(n_components=120, truncation=10, row_sum="auto", rule=EM(max_iter=15), random_state=5)
+    yield "recurrent network by EM", of_classifier(network.fit(X, few), X)
 
 
 def published() -> Iterator[tuple[str, Values]]:
     X, y = digits()
     few = few_labels(y, 5)
-    settings: dict[str, Any] = {"n_components": 80, "row_sum": 180, "max_iter": 8, "random_state": 0}
+    settings: dict[str, Any] = {"n_components": 80, "row_sum": 180, "rule": OnlineRule(max_iter=8), "random_state": 0}
     for name in presets.__all__:
         yield f"paper, {name}", of_classifier(getattr(presets, name)(**settings).fit(X, few), X)
 
@@ -135,13 +139,13 @@ def streams() -> Iterator[tuple[str, Values]]:
     X, y = digits()
     few = few_labels(y, 8)
     mixture = PoissonMixture(100, half_life=2000, random_state=0)
-    clf = SimpletronClassifier(100, random_state=1)
+    clf = SimpletronClassifier(PoissonMixture(100), random_state=1)
     for start in range(0, len(X), 400):
         mixture.partial_fit(X[start : start + 400])
         clf.partial_fit(X[start : start + 400], few[start : start + 400])
     yield "stream, mixture", of_mixture(mixture, X)
     yield "stream, classifier", of_classifier(clf, X)
-    fitted = SimpletronClassifier(100, random_state=2).fit(X[:900], few[:900])
+    fitted = SimpletronClassifier(PoissonMixture(100), random_state=2).fit(X[:900], few[:900])
     yield "stream after fit", of_classifier(fitted.partial_fit(X[900:], few[900:]), X)
 
 
@@ -156,9 +160,10 @@ def elsewhere() -> Iterator[tuple[str, Values]]:
     X, y = digits()
     few = few_labels(y, 5)
     with tempfile.TemporaryDirectory() as folder:
-        part = SimpletronClassifier(100, random_state=0, checkpoint=folder, max_iter=4, n_mixtures=2)
-        part.fit(X, few)
-        whole = SimpletronClassifier(100, random_state=0, checkpoint=folder, resume=True, n_mixtures=2)
+        first = PoissonMixture(100, max_iter=4, execution=Local(checkpoint=folder))
+        SimpletronClassifier(PoissonMixture(first), random_state=0, n_mixtures=2).fit(X, few)
+        then = PoissonMixture(100, execution=Local(checkpoint=folder, resume=True))
+        whole = SimpletronClassifier(PoissonMixture(then), random_state=0, n_mixtures=2)
         yield "checkpoint, resumed", of_classifier(whole.fit(X, few), X)
         path = Path(folder) / "model.tnesi"
         save(whole, path)
@@ -166,7 +171,7 @@ def elsewhere() -> Iterator[tuple[str, Values]]:
         mapped = np.lib.format.open_memmap(Path(folder) / "x.npy", "w+", np.uint8, (90_000, 64))
         mapped[:] = np.tile(X, (51, 1))[:90_000]
         yield "mapped file", of_mixture(PoissonMixture(100, max_iter=4, random_state=0).fit(mapped), X)
-    dask = PoissonMixture(100, engine="dask", random_state=0, n_threads=2).fit(X)
+    dask = PoissonMixture(100, execution=Dask(), random_state=0, n_jobs=2).fit(X)
     yield "Dask", of_mixture(dask, X)
 
 

@@ -37,7 +37,7 @@ def _errors(X: Any, y: Any, test: Any) -> list[Row]:
     rows = []
     for per_class in (1, 10):
         few = few_labels(y, per_class, np.random.default_rng(0))
-        clf = SimpletronClassifier(C, row_sum=A, random_state=0)
+        clf = SimpletronClassifier(PoissonMixture(C, row_sum=A), random_state=0)
         _one_pass(clf, X, 2_000, few)
         began = time.perf_counter()
         error = 100 * (1 - clf.score(test.X, test.y))

@@ -119,7 +119,7 @@ def growth(options: argparse.Namespace) -> list[Row]:
 def labels(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
     few = few_labels(mnist.y, 10, np.random.default_rng(0))
-    classifier = SimpletronClassifier(C, row_sum=A, random_state=0).fit(mnist.X, mnist.y)
+    classifier = SimpletronClassifier(PoissonMixture(C, row_sum=A), random_state=0).fit(mnist.X, mnist.y)
     rows = []
     for per_class in (1, 10, 300):
         y = few_labels(mnist.y, per_class, np.random.default_rng(0))
@@ -136,7 +136,7 @@ def labels(options: argparse.Namespace) -> list[Row]:
 
 def predict(options: argparse.Namespace) -> list[Row]:
     mnist = options.mnist
-    classifier = SimpletronClassifier(C, row_sum=A, random_state=0).fit(mnist.X, mnist.y)
+    classifier = SimpletronClassifier(PoissonMixture(C, row_sum=A), random_state=0).fit(mnist.X, mnist.y)
     found, model = {}, classifier.model_
     exact = replace(model, mixtures=(replace(model.mixtures[0], search=ExactSearch(TRUNCATION, THREADS)),))
     contenders = {"neighbors": classifier, "exact": SimpletronClassifier.from_model(exact, classifier.mixtures_)}

@@ -15,12 +15,12 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.model_selection import SemiSupervisedKFold, labeled_scorer
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(60, row_sum=180, random_state=0, max_iter=10, tol=0, **parameters)
+    return SimpletronClassifier(PoissonMixture(60, row_sum=180, max_iter=10, tol=0), random_state=0, **parameters)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_labels_are_needed() -> None:
 def test_labels_among_missing_ones_are_scored(digits: tuple[Any, Any]) -> None:
     """An array of objects is what remains of integers beside None."""
     X, y = digits[0][:300], np.array([int(k) if i % 2 else None for i, k in enumerate(digits[1][:300])], dtype=object)
-    model = SimpletronClassifier(60, row_sum=180, random_state=0)
+    model = SimpletronClassifier(PoissonMixture(60, row_sum=180), random_state=0)
     for scoring in (None, labeled_scorer("accuracy")):
         found = cross_val_score(model, X, y, cv=SemiSupervisedKFold(2), scoring=scoring, error_score="raise")
         assert (found > 0.5).all()  # chance is 0.1

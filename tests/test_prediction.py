@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import Data, DataError, open_data
 from tnesi.prediction import evaluate, file_names, predict_blocks, quoted
 
 
 @pytest.fixture(scope="module")
 def model(digits: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(700, row_sum=180, max_iter=3, tol=0, random_state=0).fit(*digits)
+    return SimpletronClassifier(PoissonMixture(700, row_sum=180, max_iter=3, tol=0), random_state=0).fit(*digits)
 
 
 @given(size=st.integers(1, 400), n_rows=st.integers(1, 300))
@@ -68,7 +68,7 @@ def test_evaluation_beside_unknown_classes(digits: Any) -> None:
     """Labels that are no class of the model are right where it says that it does not know; no label is no label."""
     X, y = digits
     few = np.where((np.arange(len(y)) < 300) & (y < 8), y, -1)
-    clf = SimpletronClassifier(100, row_sum=180, unknown_classes=2, random_state=0).fit(X, few)
+    clf = SimpletronClassifier(PoissonMixture(100, row_sum=180), unknown_classes=2, random_state=0).fit(X, few)
     found = last(clf, X[:500], y[:500])
     assert found.classes == [*range(8), -1]
     assert found.confusion.shape == (9, 9)

@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tnesi.estimators.poisson_mixture import PoissonMixture
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.labeling.second_layer import SelfLabeling
     from tnesi.model_file import load, save
 
-__all__ = ["PoissonMixture", "SimpletronClassifier", "load", "save"]
+__all__ = ["PoissonMixture", "SelfLabeling", "SimpletronClassifier", "load", "save"]
 __version__ = "0.1.0"
 
 _HOME = {
     "PoissonMixture": "estimators.poisson_mixture",
     "SimpletronClassifier": "estimators.simpletron_classifier",
+    "SelfLabeling": "labeling.second_layer",
     "load": "model_file",
     "save": "model_file",
 }
 
 
-_ROOMS = ("data", "model_selection", "paper", "report")
+_ROOMS = ("data", "errors", "execution", "model_selection", "paper", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,7 @@ def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], t
     told = run_json("fit", "digits", "--labels-per-class", 3, "--seed", 5, "--fields", 100, "-o", tmp_path / "m.tnesi")
     data = load_named("digits")
     y = few_labels(data.y, 3, np.random.default_rng(5), unlabeled=None)
-    same = SimpletronClassifier(100, random_state=5).fit(data.X, y)
+    same = SimpletronClassifier(PoissonMixture(100), random_state=5).fit(data.X, y)
     assert data.test is not None
     assert np.array_equal(load(tmp_path / "m.tnesi").predict_proba(data.test.X), same.predict_proba(data.test.X))
     assert told["test"]["error"] == pytest.approx(100 * (1 - same.score(data.test.X, data.test.y)))
@@ -59,7 +59,7 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
     assert 0 < told["seconds_mixtures"] < told["seconds_learning"]
     data = load_named("digits")
     y = few_labels(data.y, 3, np.random.default_rng(0), unlabeled=None)
-    same = SimpletronClassifier(60, n_mixtures=3, random_state=0).fit(data.X, y)
+    same = SimpletronClassifier(PoissonMixture(60), n_mixtures=3, random_state=0).fit(data.X, y)
     assert data.test is not None
     assert told["test"]["error"] == pytest.approx(100 * (1 - same.score(data.test.X, data.test.y)))
     learned = run_json("info", place)["learned"]

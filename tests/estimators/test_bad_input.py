@@ -39,7 +39,7 @@ def test_data(bad: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PoissonMixture(row_sum=30).fit(bad)
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(row_sum=30).fit(bad, y[: len(bad)])
+        SimpletronClassifier(PoissonMixture(row_sum=30)).fit(bad, y[: len(bad)])
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,17 @@ def test_sparse_data(bad: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PoissonMixture(row_sum=30).fit(sparse.csr_array(bad))
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(row_sum=30).fit(sparse.coo_matrix(bad), np.resize(y, len(bad)))
+        SimpletronClassifier(PoissonMixture(row_sum=30)).fit(sparse.coo_matrix(bad), np.resize(y, len(bad)))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_all_zero_rows_are_ordinary_data(kind: Any) -> None:
     """They are counted, mentioned once, and learned from; "error" refuses them."""
     blank = np.where(np.isin(np.arange(40), [17, 30])[:, None], 0, X)
-    for model in (PoissonMixture(5, row_sum=30, random_state=0), SimpletronClassifier(5, row_sum=30, random_state=0)):
+    for model in (
+        PoissonMixture(5, row_sum=30, random_state=0),
+        SimpletronClassifier(PoissonMixture(5, row_sum=30), random_state=0),
+    ):
         with pytest.warns(UserWarning, match="2 of 40 rows are all zero") as caught:
             model.fit(kind(blank), y)
         assert len(caught) == 1
@@ -97,7 +100,7 @@ def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ValueError, match=r"11 fields of 6 features take .* GB .*n_components=6 or fewer, or use fewer"):
         PoissonMixture(11, row_sum=30).fit(X)
     with pytest.raises(ValueError, match=r"n_components=3 or fewer, or fewer mixtures, or use fewer features"):
-        SimpletronClassifier(4, row_sum=30, n_mixtures=4).fit(X, y)
+        SimpletronClassifier(PoissonMixture(4, row_sum=30), n_mixtures=4).fit(X, y)
     monkeypatch.setattr("tnesi.system.memory.free_memory", lambda: 100)
     with pytest.raises(ValueError, match="not even one field fits; use fewer features"):
         PoissonMixture(row_sum=30).fit(sparse.csr_array(X))
@@ -153,7 +156,7 @@ def test_parameters(parameters: dict[str, Any], message: str) -> None:
 )
 def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(row_sum=30, **parameters).fit(X, y)
+        SimpletronClassifier(PoissonMixture(row_sum=30), **parameters).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) 
 )
 def test_labels(labels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(row_sum=30).fit(X, labels)
+        SimpletronClassifier(PoissonMixture(row_sum=30)).fit(X, labels)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +186,11 @@ def test_labels(labels: Any, message: str) -> None:
 )
 def test_weights(weight: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SimpletronClassifier(row_sum=30).fit(X, y, sample_weight=weight)
+        SimpletronClassifier(PoissonMixture(row_sum=30)).fit(X, y, sample_weight=weight)
 
 
 def test_after_fit() -> None:
-    clf = SimpletronClassifier(5, truncation=3, row_sum=30, random_state=0).fit(X, y)
+    clf = SimpletronClassifier(PoissonMixture(5, truncation=3, row_sum=30), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="6 features"):
         clf.predict(X[:, :5])
     with pytest.raises(ValueError, match=r"39 labels.*40 rows"):
@@ -205,7 +208,7 @@ def test_the_row_is_named_as_the_user_counts() -> None:
     bad, weight = X.copy(), np.ones(40)
     bad[30], weight[:10] = 0, 0
     with pytest.raises(ValueError, match="row 30 is all zero"):
-        PoissonMixture(row_sum=30, zero_rows="error").fit(bad, sample_weight=weight)
+        PoissonMixture(row_sum=30).fit(bad, sample_weight=weight)
     weight[30] = 0  # an absent row may be anything
     PoissonMixture(row_sum=30, max_iter=1, tol=0).fit(bad, sample_weight=weight)
 
@@ -214,7 +217,7 @@ def test_the_row_is_named_as_the_user_counts() -> None:
 def test_only_proportions_of_weights_count_for_maximum_likelihood(factor: float) -> None:
     weight = 1.0 + np.arange(40) % 3
     expected, scaled = (
-        SimpletronClassifier(8, row_sum=30, prior_strength=0, random_state=0).fit(X, y, sample_weight=w)
+        SimpletronClassifier(PoissonMixture(8, row_sum=30, prior_strength=0), random_state=0).fit(X, y, sample_weight=w)
         for w in (weight, weight * factor)
     )
     np.testing.assert_allclose(scaled.mixture_.means_, expected.mixture_.means_, rtol=1e-4)
@@ -254,7 +257,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was(parameters: dict[str, Any], dat
 
 
 def test_a_failed_first_fit_leaves_no_model() -> None:
-    clf = SimpletronClassifier(row_sum=3)
+    clf = SimpletronClassifier(PoissonMixture(row_sum=3))
     with pytest.raises(ValueError, match="row_sum=3"):
         clf.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -262,7 +265,7 @@ def test_a_failed_first_fit_leaves_no_model() -> None:
 
 
 def test_a_failed_refit_of_the_labels_loses_nothing() -> None:
-    clf = SimpletronClassifier(5, truncation=3, row_sum=30, random_state=0).fit(X, y)
+    clf = SimpletronClassifier(PoissonMixture(5, truncation=3, row_sum=30), random_state=0).fit(X, y)
     before = clf.predict_proba(X)
     with pytest.raises(ValueError, match="of one class"):
         clf.fit_labels(np.where(y == 1, 1, -1))
@@ -274,5 +277,5 @@ def test_rows_that_are_equal_once_normalized() -> None:
     same = np.outer(np.arange(1, 41), X[0])
     mixture = PoissonMixture(row_sum=30, random_state=0).fit(same)
     assert mixture.n_components_ == 1
-    clf = SimpletronClassifier(row_sum=30, random_state=0).fit(same, y)
+    clf = SimpletronClassifier(PoissonMixture(row_sum=30), random_state=0).fit(same, y)
     assert np.isfinite(clf.predict_proba(same)).all()

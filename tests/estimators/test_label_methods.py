@@ -286,7 +286,7 @@ LITTLE: dict[str, Callable[[], tuple[Any, Any]]] = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_hardly_any_data(kind: str, method: str) -> None:
     X, y = LITTLE[kind]()
-    clf = SimpletronClassifier(random_state=0, label_method=method).fit(X, y)
+    clf = SimpletronClassifier(random_state=0, labeling=method).fit(X, y)
     t = clf.predict_proba(X)
     assert np.isfinite(t).all()
     np.testing.assert_allclose(t.sum(axis=1), 1)

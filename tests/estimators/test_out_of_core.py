@@ -67,7 +67,9 @@ class Learned(NamedTuple):
 
 
 def learned(X: Any, weight: Any = None, **parameters: Any) -> Learned:
-    mixture = PoissonMixture(600, row_sum=90, max_iter=4, tol=0, random_state=0, **parameters).fit(X, sample_weight=weight)
+    mixture = PoissonMixture(600, row_sum=90, max_iter=4, tol=0, random_state=0, **parameters).fit(
+        X, sample_weight=weight
+    )
     return Learned(mixture.means_, mixture.score_samples(X), mixture.transform(X).toarray(), mixture.predict(X))
 
 
@@ -112,7 +114,7 @@ def test_classifiers(digits: tuple[Any, Any], tmp_path: Path, parameters: dict[s
     X = X.astype(np.uint8)
     few = few_labels(y, 5, np.random.default_rng(0))
     fits = [
-        SimpletronClassifier(60, max_iter=3, tol=0, random_state=0, **parameters).fit(rows, few)
+        SimpletronClassifier(PoissonMixture(60, max_iter=3, tol=0), random_state=0, **parameters).fit(rows, few)
         for rows in (X, mapped(X, tmp_path))
     ]
     for rows in (X, mapped(X, tmp_path)):
@@ -198,10 +200,14 @@ def test_temporary_files_go(counts: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_many_activities_are_in_a_file(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = SimpletronClassifier(50, max_iter=3, tol=0, random_state=0).fit(counts, np.arange(len(counts)) % 3)
+    expected = SimpletronClassifier(PoissonMixture(50, max_iter=3, tol=0), random_state=0).fit(
+        counts, np.arange(len(counts)) % 3
+    )
     monkeypatch.setattr(activities, "_MOST_BYTES", 1000)
     assert isinstance(activities.Activities.large(100, 5).ids, np.memmap)
-    found = SimpletronClassifier(50, max_iter=3, tol=0, random_state=0).fit(counts, np.arange(len(counts)) % 3)
+    found = SimpletronClassifier(PoissonMixture(50, max_iter=3, tol=0), random_state=0).fit(
+        counts, np.arange(len(counts)) % 3
+    )
     assert isinstance(found.activities_, sparse.csr_array)
     np.testing.assert_array_equal(found.predict_proba(counts), expected.predict_proba(counts))
 

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import PoissonMixture
+from tnesi.execution import Local
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_verbose_and_callback(fitted: tuple[PoissonMixture, Any], capsys: pytest
         seen.append(record["iteration"])
         return len(seen) == 3
 
-    PoissonMixture(50, row_sum=180, verbose=1, callback=listen, random_state=0).fit(X)
+    PoissonMixture(50, row_sum=180, verbose=1, random_state=0, execution=Local(callback=listen)).fit(X)
     assert seen == [0, 1, 2]
     assert capsys.readouterr().out.count("free energy") == 3
     PoissonMixture(50, row_sum=180, random_state=0).fit(X)

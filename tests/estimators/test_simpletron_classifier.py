@@ -126,9 +126,9 @@ FAMILY = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncat
 def test_the_family(data: tuple[Any, Any, Any], name: str, solver: str) -> None:
     X, y, few = data
     rates = {"learning_rate": 1.0, "label_learning_rate": 5.0} if solver == "hebbian" else {"label_learning_rate": 20}
-    clf = getattr(presets, name)(n_components=150, row_sum=180, solver=solver, max_iter=15, random_state=0, **rates).fit(
-        X, few
-    )
+    clf = getattr(presets, name)(
+        n_components=150, row_sum=180, solver=solver, max_iter=15, random_state=0, **rates
+    ).fit(X, few)
     assert clf.score(X, y) > 0.6  # over 20 seeds 0.83 +- 0.04 for r_nesi by EM, 0.89 +- 0.02 or more for the others
     assert np.isfinite(clf.predict_proba(X)).all()
     np.testing.assert_allclose(clf.class_weights_.sum(axis=1), 1, rtol=1e-3)

@@ -47,8 +47,8 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         SimpletronClassifier(),
         SimpletronClassifier(unlabeled=None),
         SimpletronClassifier(unlabeled=None, n_mixtures=2),
-        SimpletronClassifier(unlabeled=None, label_method="cluster"),
-        SimpletronClassifier(unlabeled=None, label_method="soft"),
+        SimpletronClassifier(unlabeled=None, labeling="clusters"),
+        SimpletronClassifier(unlabeled=None, labeling="spreading"),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,
@@ -67,7 +67,7 @@ def labeled(digits: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(60, row_sum=180, random_state=0, **parameters)
+    return SimpletronClassifier(PoissonMixture(60, row_sum=180), random_state=0, **parameters)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])

@@ -32,7 +32,9 @@ KINDS: list[dict[str, Any]] = [
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    return PoissonMixture(**{"n_components": 80, "row_sum": 180, "max_iter": 3, "tol": 0, "random_state": 0} | parameters)
+    return PoissonMixture(
+        **{"n_components": 80, "row_sum": 180, "max_iter": 3, "tol": 0, "random_state": 0} | parameters
+    )
 
 
 def table_of(n: int, d: int, seed: int, density: float, kind: Any) -> Any:
@@ -231,7 +233,7 @@ def wide_rows(n: int, d: int, n_words: int, seed: int = 0) -> tuple[sparse.csr_a
 def test_wide_rows_are_never_made_dense(solver: Any) -> None:
     X, y = wide_rows(3000, 200_000, 30)  # 2.4 GB, if it were dense
     few = np.where(np.arange(len(y)) < 40, y, -1)
-    model = SimpletronClassifier(4, solver=solver, max_iter=3, tol=0, random_state=0, n_threads=1)
+    model = SimpletronClassifier(PoissonMixture(4, max_iter=3, tol=0), solver=solver, random_state=0, n_jobs=1)
     tracemalloc.start()
     model.fit(X, few)
     model.predict(X)
@@ -248,7 +250,9 @@ def test_wide_rows_are_never_made_dense(solver: Any) -> None:
 def test_blocks_of_sparse_rows(digits: Any) -> None:
     X, y = digits
     thin, dense = open_data(sparse.csr_array(X)).rows, open_data(X).rows
-    model = SimpletronClassifier(700, row_sum=180, max_iter=3, tol=0, random_state=0).fit(thin.load(), y)
+    model = SimpletronClassifier(PoissonMixture(700, row_sum=180, max_iter=3, tol=0), random_state=0).fit(
+        thin.load(), y
+    )
     t = model.predict_proba(sparse.csr_array(X))
     for size in (1, 100, None):
         blocks = list(predict_blocks(model, thin, size))
@@ -285,7 +289,7 @@ def test_streams(digits: Any) -> None:
     few = few_labels(y, 5, np.random.default_rng(0))
     found = []
     for kinds in ((np.asarray, np.asarray), (sparse.csr_array, sparse.csr_array), (np.asarray, sparse.csr_array)):
-        clf = SimpletronClassifier(100, row_sum=180, random_state=0, keep_rows=900)
+        clf = SimpletronClassifier(PoissonMixture(100, row_sum=180), random_state=0, keep_rows=900)
         for i, start in enumerate(range(0, len(X), 300)):
             place = slice(start, start + 300)
             clf.partial_fit(kinds[i % 2](X[place]), few[place])

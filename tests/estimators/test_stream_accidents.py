@@ -40,7 +40,9 @@ def test_ctrl_c_in_the_first_prediction_loses_nothing(
 ) -> None:
     X, y = digits
     clf, other = (
-        SimpletronClassifier(60, random_state=0).partial_fit(X[:600], few(y[:600], 7), classes=np.arange(10))
+        SimpletronClassifier(PoissonMixture(60), random_state=0).partial_fit(
+            X[:600], few(y[:600], 7), classes=np.arange(10)
+        )
         for _ in range(2)
     )
     interrupted(clf, X[:5], where, name, monkeypatch)
@@ -55,7 +57,7 @@ def test_ctrl_c_late_in_fit_labels_leaves_the_old_labels(
     digits: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = digits
-    clf = SimpletronClassifier(60, random_state=0).fit(X, few(y))
+    clf = SimpletronClassifier(PoissonMixture(60), random_state=0).fit(X, few(y))
     before = clf.predict_proba(X)
 
     def stop(*_: Any) -> None:
@@ -72,7 +74,9 @@ def test_ctrl_c_late_in_fit_labels_leaves_the_old_labels(
 
 def test_unknown_classes_are_met_in_the_first_prediction(digits: tuple[Any, Any]) -> None:
     X, y = digits
-    clf = SimpletronClassifier(100, random_state=0, unknown_classes=4).partial_fit(X[:900], few(y[:900], 6))
+    clf = SimpletronClassifier(PoissonMixture(100), random_state=0, unknown_classes=4).partial_fit(
+        X[:900], few(y[:900], 6)
+    )
     assert set(clf.predict(X[900:])) <= {-1, 0, 1, 2, 3, 4, 5}
 
 
@@ -83,14 +87,14 @@ def test_suggestions_before_there_are_two_classes(digits: tuple[Any, Any], given
         label = np.full(600, -1)
         label[3] = given["y"]
         given = {"y": label}
-    assert len(SimpletronClassifier(60, random_state=0).partial_fit(X[:600], **given).suggest(5)) == 5
+    assert len(SimpletronClassifier(PoissonMixture(60), random_state=0).partial_fit(X[:600], **given).suggest(5)) == 5
 
 
 def test_rows_without_weight_are_counted(digits: tuple[Any, Any]) -> None:
     X, _ = digits
     weight = np.ones(600)
     weight[:300] = 0
-    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:600], sample_weight=weight)
+    clf = SimpletronClassifier(PoissonMixture(60), random_state=0).partial_fit(X[:600], sample_weight=weight)
     assert clf.settle().kept_rows_.tolist() == list(range(300, 600))
     clf.partial_fit(X[600:700])
     assert clf.settle().kept_rows_.tolist() == list(range(300, 700))
@@ -99,7 +103,7 @@ def test_rows_without_weight_are_counted(digits: tuple[Any, Any]) -> None:
 def test_a_loaded_stream_names_the_same_rows(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = digits
     label = few(y[:900])
-    clf = SimpletronClassifier(60, random_state=0, keep_rows=100).partial_fit(X[:900], label)
+    clf = SimpletronClassifier(PoissonMixture(60), random_state=0, keep_rows=100).partial_fit(X[:900], label)
     save(clf, tmp_path / "stream.tnesi")
     loaded = load(tmp_path / "stream.tnesi")
     assert loaded.suggest(5) == clf.suggest(5)
@@ -134,7 +138,7 @@ def test_attributes_during_the_first_fit(digits: tuple[Any, Any]) -> None:
     """There are none yet, and asking is not an error."""
     X, y = digits
     found = []
-    clf = SimpletronClassifier(60, random_state=0, max_iter=1, tol=0)
+    clf = SimpletronClassifier(PoissonMixture(60, max_iter=1, tol=0), random_state=0)
     clf.set_params(callback=lambda record: found.append(hasattr(clf, "mixtures_") or hasattr(clf, "model_")))
     clf.fit(X, few(y))
     assert found
@@ -143,14 +147,14 @@ def test_attributes_during_the_first_fit(digits: tuple[Any, Any]) -> None:
 
 def test_a_stream_with_classes_but_no_labels_can_be_saved(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
-    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:600], classes=[0, 1])
+    clf = SimpletronClassifier(PoissonMixture(60), random_state=0).partial_fit(X[:600], classes=[0, 1])
     save(clf, tmp_path / "stream.tnesi")
     assert load(tmp_path / "stream.tnesi").classes_.size == 0
 
 
 def test_a_stream_can_be_evaluated(digits: tuple[Any, Any]) -> None:
     X, y = digits
-    clf = SimpletronClassifier(60, random_state=0).partial_fit(X[:900], few(y[:900], 6))
+    clf = SimpletronClassifier(PoissonMixture(60), random_state=0).partial_fit(X[:900], few(y[:900], 6))
     *_, last = evaluate(clf, open_data(X[900:], labels=y[900:]))
     assert last.n_rows == len(X) - 900
     assert class_shares(clf.partial_fit(X[900:1000])) is not None

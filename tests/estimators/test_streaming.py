@@ -420,7 +420,7 @@ def test_ctrl_c_waits_for_the_batch() -> None:
 @pytest.mark.slow
 def test_one_pass_over_mnist(mnist: Data) -> None:
     y = few_labels(mnist.y, 10, np.random.default_rng(0))
-    clf = SimpletronClassifier(10_000, row_sum=900, random_state=0)
+    clf = SimpletronClassifier(PoissonMixture(10_000, row_sum=900), random_state=0)
     for rows in batches(60_000, 2000, 20_000):
         clf.partial_fit(mnist.X[rows], y[rows])
     assert mnist.test is not None

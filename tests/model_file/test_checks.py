@@ -24,7 +24,7 @@ Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows, names = rng.random((24, 6)), np.array(["a", "b", "c", "-1"])[[0, 1, 2] * 4 + [-1] * 12]
-    clf = SimpletronClassifier(8, label_method="hebbian", **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8), labeling="self-labeling", **SMALL)
     path = tmp_path_factory.mktemp("sound") / "model.tnesi"
     save(clf.fit(rows, names, sample_weight=rng.random(24) + 0.1), path, image_shape=(2, 3))
     return path
@@ -150,7 +150,7 @@ COMMITTEE: dict[str, tuple[Damage, str]] = {
 @pytest.fixture(scope="module")
 def sound_committee(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
-    clf = SimpletronClassifier(8, n_mixtures=3, label_method="hebbian", **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8), n_mixtures=3, labeling="self-labeling", **SMALL)
     path = tmp_path_factory.mktemp("sound") / "committee.tnesi"
     save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12), path, image_shape=(2, 3))
     return path
@@ -201,7 +201,7 @@ LABELS: dict[str, tuple[Damage, str]] = {
 @pytest.fixture(scope="module")
 def sound_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
-    clf = SimpletronClassifier(8, unknown_classes=2, **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8), unknown_classes=2, **SMALL)
     path = tmp_path_factory.mktemp("sound") / "labels.tnesi"
     weight = np.where(np.arange(24) < 22, 1.0, 0.0)
     save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12, weight), path, image_shape=(2, 3))
@@ -232,7 +232,9 @@ WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.parametrize("name", WITHOUT_LABELS)
 def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path, damaged: Any) -> None:
-    clf = SimpletronClassifier(8, **SMALL).fit(np.random.default_rng(0).random((24, 6)), np.full(24, -1))
+    clf = SimpletronClassifier(PoissonMixture(8), **SMALL).fit(
+        np.random.default_rng(0).random((24, 6)), np.full(24, -1)
+    )
     save(clf, tmp_path / "m")
     assert load(damaged(tmp_path / "m", tmp_path, lambda h, a: None)).suggest(2)
     damage, message = WITHOUT_LABELS[name]
@@ -266,7 +268,10 @@ def test_mixtures_of_a_committee_may_differ_in_size(sound_committee: Path, tmp_p
 
 
 def test_lists_are_checked(tmp_path: Path, damaged: Any) -> None:
-    save(PoissonMixture(514, row_sum=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))), tmp_path / "m")
+    save(
+        PoissonMixture(514, row_sum=20, max_iter=1, tol=0).fit(np.random.default_rng(0).random((600, 3))),
+        tmp_path / "m",
+    )
     with pytest.raises(ModelFileError, match="lists name fields"):
         load(damaged(tmp_path / "m", tmp_path, lambda h, a: a["lists"].__setitem__((0, 0), 514)))
     with pytest.raises(ModelFileError, match="'lists'"):

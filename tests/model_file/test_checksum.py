@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
 
 ROWS = np.random.default_rng(1).random((20, 6))
@@ -33,7 +33,12 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     settings: dict[str, Any] = {"truncation": 3, "row_sum": 20, "max_iter": 2, "tol": 0, "random_state": 0}
     model: Any = PoissonMixture(8, **settings)
     if request.param != "mixture":
-        model = SimpletronClassifier(8, n_mixtures=1 + (request.param == "committee"), label_max_iter=2, **settings)
+        model = SimpletronClassifier(
+            PoissonMixture(8),
+            n_mixtures=1 + (request.param == "committee"),
+            labeling=SelfLabeling(max_iter=2),
+            **settings,
+        )
     path = tmp_path_factory.mktemp("sound") / "model.tnesi"
     save(model.fit(rows) if request.param == "mixture" else model.fit(rows, names), path, image_shape=(2, 3))
     return path.with_name("damaged.tnesi"), path.read_bytes(), answers(model)

@@ -48,18 +48,20 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "n_threads": 1,
     }
     models = [
-        SimpletronClassifier(8, truncation=3, label_method="hebbian", **settings).fit(
+        SimpletronClassifier(PoissonMixture(8, truncation=3), labeling="self-labeling", **settings).fit(
             rows, names, sample_weight=rng.random(24) + 0.1
         ),
-        SimpletronClassifier(8, truncation=None, recurrent=True, **settings).fit(rows, labels),
-        PoissonMixture(5, solver="hebbian", search="exact", row_sum=20, max_iter=2, tol=0, n_threads=1).fit(rows),
-        SimpletronClassifier(6, n_mixtures=3, truncation=3, label_method="hebbian", **settings).fit(rows, labels),
-        SimpletronClassifier(8, truncation=3, label_method="soft", **settings).fit(rows, labels),
-        SimpletronClassifier(6, n_mixtures=2, truncation=3, unknown_classes=2, **settings).fit(
+        SimpletronClassifier(PoissonMixture(8, truncation=None), recurrent=True, **settings).fit(rows, labels),
+        PoissonMixture(5, solver="hebbian", search="exact", row_sum=20, max_iter=2, tol=0, n_jobs=1).fit(rows),
+        SimpletronClassifier(PoissonMixture(6, truncation=3), n_mixtures=3, labeling="self-labeling", **settings).fit(
+            rows, labels
+        ),
+        SimpletronClassifier(PoissonMixture(8, truncation=3), labeling="spreading", **settings).fit(rows, labels),
+        SimpletronClassifier(PoissonMixture(6, truncation=3), n_mixtures=2, unknown_classes=2, **settings).fit(
             rows, names, sample_weight=np.arange(24) % 5
         ),
-        SimpletronClassifier(8, truncation=3, **settings).fit(rows, [-1] * 24),
-        PoissonMixture(514, truncation=5, row_sum=20, max_iter=1, tol=0, n_threads=1).fit(rng.random((1100, 3))),
+        SimpletronClassifier(PoissonMixture(8, truncation=3), **settings).fit(rows, [-1] * 24),
+        PoissonMixture(514, truncation=5, row_sum=20, max_iter=1, tol=0, n_jobs=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
         save(model, folder / f"{i}.tnesi", image_shape=(1, model.n_features_in_), provenance={"data": [1, {"a": "b"}]})

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import tnesi
-from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
 from tnesi.data.labels import few_labels
 from tnesi.labeling.labeler import Labeler
 from tnesi.model_file import Header, ModelFileError, read_header, save_load
@@ -213,7 +213,7 @@ def test_round_trip_over_parameters(
     if isinstance(parameters["n_components"], int) and isinstance(parameters["truncation"], int):
         parameters["truncation"] = min(parameters["truncation"], parameters["n_components"])
     y = pd.Series([*(names * 4), *[None] * 28], dtype=object)
-    model = SimpletronClassifier(max_iter=2, label_max_iter=2, **parameters)
+    model = SimpletronClassifier(PoissonMixture(max_iter=2), labeling=SelfLabeling(max_iter=2), **parameters)
     try:
         model.fit(rows, y, sample_weight=weight)
     except ValueError:  # such as the marker being one of the names, or parameters that do not go together

@@ -61,7 +61,7 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     data = load_named("digits")
     assert data.test is not None
     seed = label_seed(record["seed"], 3)
-    classifier = SimpletronClassifier(**SMALL, label_method="soft", random_state=record["seed"]).fit(data.X, data.y)
+    classifier = SimpletronClassifier(random_state=record["seed"], labeling="spreading", **SMALL).fit(data.X, data.y)
     classifier.set_params(random_state=seed)
     classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))

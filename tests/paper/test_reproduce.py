@@ -44,7 +44,7 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     assert data.test is not None
     record = next(r for r in folder.records if (r["labels_per_class"], r["run"]) == (2, 1))
     seed = label_seed(1, 1)
-    classifier = SimpletronClassifier(**SMALL, label_method="hebbian", random_state=1).fit(data.X, data.y)
+    classifier = SimpletronClassifier(random_state=1, labeling="self-labeling", **SMALL).fit(data.X, data.y)
     classifier.set_params(random_state=seed)
     classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))

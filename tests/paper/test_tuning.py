@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tnesi.paper.tuning
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.paper.tuning import split_half, tune
 from tnesi.system.progress import Progress
@@ -30,7 +30,9 @@ def test_the_likelihood_of_a_committee_is_the_mean_of_its_mixtures(digits: Any) 
     X, y = digits[0][:400], np.where(np.arange(400) < 100, digits[1][:400], -1)
     settings: dict[str, Any] = {"n_components": 40, "max_iter": 3, "tol": 0}
     found = tune(X, y, truncations=[5], row_sums=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
-    clf = SimpletronClassifier(truncation=5, row_sum=180, n_mixtures=2, random_state=0, **settings).fit(X, y)
+    clf = SimpletronClassifier(PoissonMixture(truncation=5, row_sum=180), n_mixtures=2, random_state=0, **settings).fit(
+        X, y
+    )
     own = [tnesi.paper.tuning._likelihood(mixture, X, 0) for mixture in clf.mixtures_]
     assert found.likelihoods[180, 5] == pytest.approx(np.mean(own))
     assert own[0] != own[1]
@@ -91,7 +93,11 @@ def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"truncations": []}, "truncations is empty"), ({"n_splits": 0}, "n_splits"), ({"row_sums": []}, "row_sums is empty")],
+    [
+        ({"truncations": []}, "truncations is empty"),
+        ({"n_splits": 0}, "n_splits"),
+        ({"row_sums": []}, "row_sums is empty"),
+    ],
 )
 def test_bad_settings(digits: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -14,7 +14,7 @@ Digits = tuple[np.ndarray, np.ndarray]
 
 
 def fitted(X: np.ndarray, y: np.ndarray) -> SimpletronClassifier:
-    return SimpletronClassifier(60, row_sum=180, max_iter=2, tol=0, random_state=0).fit(X, y)
+    return SimpletronClassifier(PoissonMixture(60, row_sum=180, max_iter=2, tol=0), random_state=0).fit(X, y)
 
 
 def texts(figure: Any) -> list[str]:
@@ -54,7 +54,9 @@ def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
     one_each = np.full(len(y), -1)
     first = [int(np.flatnonzero(y == k)[0]) for k in range(10)]
     one_each[first] = y[first]
-    clf = SimpletronClassifier(60, row_sum=180, max_iter=10, tol=0, label_method="soft", random_state=0).fit(X, one_each)
+    clf = SimpletronClassifier(
+        PoissonMixture(60, row_sum=180, max_iter=10, tol=0), random_state=0, labeling="spreading"
+    ).fit(X, one_each)
     assert clf.model_.layer.classes.sharpness > 5
     images = plot_fields(clf, n_fields=60).axes[0].get_images()
     color = np.array([np.ptp(i.get_array()) for i in images if i.get_array().shape[:2] == (10, 1)])
@@ -83,7 +85,9 @@ def test_a_mixture_has_no_classes(digits: Digits) -> None:
 
 
 def test_fields_of_a_committee_are_those_of_all_its_mixtures(digits: Digits) -> None:
-    clf = SimpletronClassifier(20, row_sum=180, max_iter=2, tol=0, n_mixtures=3, random_state=0).fit(*digits)
+    clf = SimpletronClassifier(PoissonMixture(20, row_sum=180, max_iter=2, tol=0), n_mixtures=3, random_state=0).fit(
+        *digits
+    )
     images = [i.get_array() for i in plot_fields(clf, n_fields=60).axes[0].get_images()]
     drawn = {image.tobytes() for image in images if image.shape == (8, 8)}
     own = [{(w - 1).reshape(8, 8).tobytes() for w in mixture.means_} for mixture in clf.mixtures_]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.report.labels import Doubt, class_names, class_shares, doubts, second_layer_lines
 
 
@@ -16,7 +16,7 @@ from tnesi.report.labels import Doubt, class_names, class_shares, doubts, second
 def model(digits: Any) -> SimpletronClassifier:
     X, y = digits
     few = np.where((np.arange(len(y)) < 200) & (y < 8), y, -1)
-    return SimpletronClassifier(60, row_sum=180, unknown_classes=2, random_state=0).fit(X, few)
+    return SimpletronClassifier(PoissonMixture(60, row_sum=180), unknown_classes=2, random_state=0).fit(X, few)
 
 
 def test_doubts_are_pairs(model: SimpletronClassifier) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.model_file import save
 from tnesi.paper import read_protocol, reproduce
 from tnesi.paper.run_folder import RunFolder
@@ -195,7 +195,7 @@ def test_likelihood_of_one_point(new_folder: MakeFolder, likelihood_record: Make
 
 def test_weights(new_folder: MakeFolder, digits: tuple[Any, Any]) -> None:
     folder = new_folder("nist-weights")
-    clf = SimpletronClassifier(30, row_sum=180, max_iter=2, tol=0, random_state=0).fit(*digits)
+    clf = SimpletronClassifier(PoissonMixture(30, row_sum=180, max_iter=2, tol=0), random_state=0).fit(*digits)
     save(clf, folder.path / "digits.tnesi", image_shape=(8, 8), training=False)
     save(clf, folder.path.parent / "outside.tnesi", training=False)
     record = {"task": "digits", "run": 0, "seed": 0, "n_labels": 10, "model": "digits.tnesi"}

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier
 from tnesi.system.threads import resolve_threads
 
 
@@ -51,7 +51,7 @@ def test_same_bits_with_any_number_of_threads(
 ) -> None:
     X, _ = digits
     fits = [
-        PoissonMixture(200, row_sum=180, max_iter=4, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        PoissonMixture(200, row_sum=180, max_iter=4, tol=0, random_state=3, n_jobs=n, **parameters).fit(X)
         for n in (1, 2, 3)
     ]
     for other in fits[1:]:
@@ -64,7 +64,12 @@ def test_same_bits_with_neighborhoods(rng: np.random.Generator) -> None:
     X[:, 0] += 1
     y = np.where(np.arange(3000) < 100, np.arange(3000) % 4, -1)
     fits = [
-        SimpletronClassifier(600, row_sum=100, max_iter=3, tol=0, label_max_iter=5, random_state=3, n_threads=n).fit(X, y)
+        SimpletronClassifier(
+            PoissonMixture(600, row_sum=100, max_iter=3, tol=0),
+            random_state=3,
+            n_jobs=n,
+            labeling=SelfLabeling(max_iter=5),
+        ).fit(X, y)
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(fits[0].mixture_.means_, fits[1].mixture_.means_)
@@ -83,7 +88,7 @@ def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, param
     """Large enough for BLAS to divide its products among threads, which would change the last bits."""
     X = rng.poisson(rng.gamma(0.3, 5.0, (40, 700))[rng.integers(0, 40, 2500)]).astype(np.uint8)
     fits = [
-        PoissonMixture(1100, row_sum=900, max_iter=1, tol=0, random_state=3, n_threads=n, **parameters).fit(X)
+        PoissonMixture(1100, row_sum=900, max_iter=1, tol=0, random_state=3, n_jobs=n, **parameters).fit(X)
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(fits[0].means_, fits[1].means_)

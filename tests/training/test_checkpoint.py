@@ -17,7 +17,7 @@ from safetensors.numpy import load, load_file, save_file
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
-from tnesi.execution import store
+from tnesi.execution import Local, store
 from tnesi.training.checkpoint import FORMAT, CheckpointError
 
 KILLED_AT_RANDOM = """
@@ -105,7 +105,7 @@ def stop_after(n: int) -> Any:
 
 def mixture(folder: Path | None = None, **parameters: Any) -> PoissonMixture:
     settings = {"n_components": 60, "row_sum": 180, "max_iter": 7, "tol": 0, "random_state": 0} | parameters
-    return PoissonMixture(**settings, checkpoint=folder)
+    return PoissonMixture(execution=Local(checkpoint=folder), **settings)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}, {"prior_strength": 0.0}])
@@ -138,7 +138,8 @@ def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -
     settings: dict[str, Any] = {"n_components": 50, "row_sum": 180, "max_iter": 5, "tol": 0, "checkpoint": tmp_path}
     first = SimpletronClassifier(**settings).fit(X, few)
     np.testing.assert_array_equal(
-        first.predict_proba(X), SimpletronClassifier(**settings, resume=True).fit(X, few).predict_proba(X)
+        first.predict_proba(X),
+        SimpletronClassifier(PoissonMixture(execution=Local(resume=True)), **settings).fit(X, few).predict_proba(X),
     )
     assert not np.array_equal(first.mixture_.means_, SimpletronClassifier(**settings).fit(X, few).mixture_.means_)
 
@@ -330,7 +331,7 @@ def test_what_cannot_be_kept_says_so(digits: tuple[Any, Any], tmp_path: Path) ->
     with pytest.raises(ValueError, match="only solver='em'"):
         mixture(tmp_path, n_components=600, truncation=None).fit(X)
     with pytest.raises(ValueError, match="recurrent=False"):
-        SimpletronClassifier(recurrent=True, checkpoint=tmp_path).fit(X, y)
+        SimpletronClassifier(PoissonMixture(execution=Local(checkpoint=tmp_path)), recurrent=True).fit(X, y)
     with pytest.raises(ValueError, match="pass the folder"):
         mixture(resume=True).fit(X)
 

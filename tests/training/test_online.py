@@ -40,7 +40,9 @@ def test_score_is_the_log_likelihood(digits: tuple[np.ndarray, np.ndarray]) -> N
     """Even after one epoch, when the fields do not yet sum to the row_sum."""
     X = digits[0].astype(np.float64)
     for solver in ("em", "hebbian"):
-        mixture = PoissonMixture(60, truncation=None, row_sum=180, solver=solver, max_iter=1, tol=0, random_state=0).fit(X)
+        mixture = PoissonMixture(
+            60, truncation=None, row_sum=180, solver=solver, max_iter=1, tol=0, random_state=0
+        ).fit(X)
         y, w = 116 * X / X.sum(axis=1, keepdims=True) + 1, mixture.means_.astype(np.float64)
         constant = gammaln(y + 1).sum(axis=1)
         expected = logsumexp(y @ np.log(w).T - w.sum(axis=1), axis=1) - constant - np.log(60)

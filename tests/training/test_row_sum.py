@@ -20,14 +20,18 @@ def chosen(X: Any, **parameters: Any) -> float:
 
 def error(data: tuple[Any, Any, Any, Any], row_sum: Any, seed: int = 0) -> float:
     X, X_test, y, y_test = data
-    return 100 * (1 - SimpletronClassifier(row_sum=row_sum, random_state=seed).fit(X, y).score(X_test, y_test))
+    return 100 * (
+        1 - SimpletronClassifier(PoissonMixture(row_sum=row_sum), random_state=seed).fit(X, y).score(X_test, y_test)
+    )
 
 
 @pytest.mark.slow
 def test_digits_come_near_the_best_of_a_grid() -> None:
     X, y = load_digits(return_X_y=True)
     splits = [train_test_split(X, y, test_size=0.4, random_state=seed) for seed in range(8)]
-    auto, *grid = (np.mean([error(split, row_sum) for split in splits]) for row_sum in ("auto", 94, 124, 154, 184, 234, 304))
+    auto, *grid = (
+        np.mean([error(split, row_sum) for split in splits]) for row_sum in ("auto", 94, 124, 154, 184, 234, 304)
+    )
     assert auto <= min(grid) + 0.3
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from tnesi.cli import INTERRUPTED
+from tnesi.errors import TnesiError
 from tnesi.system.progress import Progress
 
 if TYPE_CHECKING:
@@ -66,47 +67,34 @@ def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
 
 
 _OPTIONS = {
-    "zero_rows='uniform'": "--zero-rows uniform",
-    "zero_rows='error'": "--zero-rows error",
-    "row_sum='auto'": "--row_sum auto",
-    "n_components='auto'": "--fields auto",
     "n_components": "--fields",
-    "label_column": "--label-column",
-    "label_method='hebbian'": "--label-method hebbian",
-    "label_method='auto' or 'cluster'": "--label-method auto or cluster",
-    "label_method": "--label-method",
-    "unknown_classes": "--unknown-classes",
     "n_mixtures": "--mixtures",
-    "solver='em', recurrent=False and self_labeling=True": "--solver em and --self-labeling",
-    "solver='em' and recurrent=False; pass these": "--solver em; give it",
-    "resume=True": "--resume",
-    "without resume": "without --resume",
-    "as checkpoint": "with --checkpoint",
-    "max_iter": "--max-iter",
-    "engine='local'": "--engine local",
-    "engine='dask'": "--engine dask",
-    "engine=": "--engine ",
-    "solver='em'": "--solver em",
-    "solver='hebbian'": "--solver hebbian",
-    "check that unlabeled=None is the marker used in y": "is --unlabeled the marker of rows without one?",
-    "None for the non-truncated mixture": "none for the non-truncated mixture",
-    "n_threads": "--threads",
+    "n_jobs": "--threads",
+    "execution": "--dask",
+    "scheduler": "--dask",
 }
-"""What the library calls parameters, and how they are written here."""
+"""Parameters of the library whose options have other names."""
+
+
+def option_spelling(name: str, value: str) -> str:
+    """Return a parameter as it is written on the command line.
+
+    Examples
+    --------
+    >>> option_spelling("row_sum", "auto"), option_spelling("n_components", ""), option_spelling("resume", "True")
+    ('--row-sum auto', '--fields', '--resume')
+    """
+    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+    return option if value in ("", "True") else f"{option} {value}"
 
 
 def error_text(error: Exception) -> str:
-    """Return the error's text, in the words of the command line."""
+    """Return the text of an error, with parameters spelled as options."""
+    if isinstance(error, TnesiError):
+        return error.text(option_spelling)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return with_options(str(error) or type(error).__name__)
-
-
-def with_options(text: str) -> str:
-    """Return a text of the library with the options of the command line in place of its parameters."""
-    for parameter, option in _OPTIONS.items():
-        text = text.replace(parameter, option)
-    return text
+    return str(error) or type(error).__name__
 
 
 def paragraphs(command: Callable[..., Any]) -> str:
@@ -178,7 +166,7 @@ class Output:
             with self._progress(text, total) as ticker:
                 yield ticker
         for warning in dict.fromkeys(str(w.message) for w in caught):
-            typer.secho(f"note: {printable(with_options(warning))}", err=True, fg="yellow")
+            typer.secho(f"note: {printable(warning)}", err=True, fg="yellow")
 
     @contextmanager
     def _progress(self, text: str, total: float | None) -> Iterator[Progress]:

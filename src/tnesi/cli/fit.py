@@ -23,18 +23,18 @@ from tnesi.cli.console import (
 )
 from tnesi.cli.options import (
     AnyData,
-    EngineName,
+    DaskCluster,
     Fields,
     Mixtures,
-    Norm,
     PerClass,
-    Scheduler,
+    RowSum,
     Truncation,
     Unlabeled,
-    ZeroRows,
     check_output,
     drawn_labels,
-    parameters_of,
+    read_fields,
+    read_row_sum,
+    read_truncation,
     tell_of_scales,
 )
 from tnesi.system.progress import Progress, iteration_of, tell_parts
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from tnesi.data import Data
     from tnesi.estimators.poisson_mixture import PoissonMixture
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.execution.settings import Listener, Local
 
 Model = Union["SimpletronClassifier", "PoissonMixture"]
-Solver = Annotated[str, typer.Option(help="em, or hebbian: the published online rule.")]
 
 
 @errors_for_people
@@ -61,34 +61,36 @@ def fit(
     fields: Fields = "auto",
     mixtures: Mixtures = 1,
     truncation: Truncation = "15",
-    row_sum: Norm = "auto",
-    prior_strength: Annotated[float, typer.Option(help="Average rows that every field has seen; 0: as published.")] = 1.0,
-    label_method: Annotated[
+    row_sum: RowSum = "auto",
+    prior_strength: Annotated[
+        float, typer.Option(help="How strongly fields are pulled toward the mean of the data; 0: as published.")
+    ] = 1.0,
+    labeling: Annotated[
         str,
         typer.Option(
             metavar="METHOD",
-            help="How unlabeled rows get classes. cluster: find clusters, then name them. soft: spread the labels. "
-            "hebbian: self-labeling. auto: what suits the data.",
+            help="How unlabeled rows get classes. clusters: find clusters, then name them. spreading: spread the "
+            "labels to similar rows. self-labeling: as in the paper. supervised: learn from labeled rows only. "
+            "auto: what suits the data.",
         ),
     ] = "auto",
     unknown_classes: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Classes that have no label at all; their rows are told apart.")
+        int, typer.Option(min=0, metavar="N", help="Number of classes without any label; their rows are found, too.")
     ] = 0,
     threshold: Annotated[
-        float, typer.Option(help="Of hebbian: a row teaches its class when it is ahead by more than this.")
-    ] = 0.6,
-    self_labeling: Annotated[bool, typer.Option(help="Whether unlabeled rows teach.")] = True,
-    solver: Solver = "em",
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Most iterations of the first layer.")] = None,
-    zero_rows: ZeroRows = "uniform",
+        float | None,
+        typer.Option(help="For self-labeling: minimum margin for a row to be self-labeled; 0.6 by default."),
+    ] = None,
+    max_iter: Annotated[int, typer.Option(min=1, help="Maximum number of iterations.")] = 100,
     threads: Threads = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the state after each iteration there, so that --resume can go on."),
+        typer.Option(metavar="FOLDER", help="Save the state there after each iteration, for --resume."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from what is in the --checkpoint folder.")] = False,
-    engine: EngineName = "local",
-    scheduler: Scheduler = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the state in the --checkpoint folder.")
+    ] = False,
+    dask: DaskCluster = None,
     training_state: Annotated[
         bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
     ] = True,
@@ -110,25 +112,37 @@ def fit(
 
       tnesi fit photos/ --test more-photos/ -o photos.tnesi
     """
+    from tnesi import PoissonMixture, SimpletronClassifier
+
     out = Output(as_json, quiet)
     began = time.perf_counter()
     check_output(output, data, labels, test)
     with out.progress(f"reading {data}") as progress:
         found, tested = _open(data, labels, label_column, test, progress)
-        parameters = parameters_of(
-            n_components=fields, n_mixtures=mixtures, truncation=truncation, row_sum=row_sum, solver=solver,
-            zero_rows=zero_rows, n_threads=threads, random_state=seed, threshold=threshold,
-            self_labeling=self_labeling, prior_strength=prior_strength, unlabeled=None, label_method=label_method,
-            unknown_classes=unknown_classes, checkpoint=checkpoint, resume=resume, engine=engine, scheduler=scheduler,
-        )  # fmt: skip
-        if max_iter is not None:
-            parameters["max_iter"] = max_iter
+        mixture = PoissonMixture(
+            read_fields(fields),
+            truncation=read_truncation(truncation),
+            row_sum=read_row_sum(row_sum),
+            prior_strength=prior_strength,
+            max_iter=max_iter,
+            execution=_execution(dask, checkpoint, resume, _listener(progress)),
+            random_state=seed,
+            n_jobs=threads,
+        )
+        classifier = SimpletronClassifier(
+            mixture,
+            labeling=_labeling(labeling, threshold),
+            n_mixtures=mixtures,
+            unknown_classes=unknown_classes,
+            unlabeled=None,
+            random_state=seed,
+        )
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # an error where there should be some
         tell_of_scales(found)
         progress.tell("looking at the data")
         with told_of_ctrl_c(progress):
-            model = _learn(found, y, parameters, progress)
+            model = _learn(classifier, found, y, progress)
     learned = time.perf_counter() - began
     _keep(model, found, n_labels, output, seed=seed, training=training_state)
     result = _describe(out, model, found, n_labels, unlabeled, learned)
@@ -163,25 +177,46 @@ def _open(
     return found, tested
 
 
-def _learn(found: Data, y: Any, parameters: dict[str, Any], progress: Progress) -> Model:
-    from tnesi.estimators.poisson_mixture import PoissonMixture
-    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-
-    def listener(entry: dict[str, Any]) -> None:
+def _listener(progress: Progress) -> Listener:
+    def tell(entry: dict[str, Any]) -> None:
         progress.tell(
             f"{iteration_of(entry)}: free energy {entry['free_energy']:.3f}, "
             f"{100 * entry['changed']:.1f} % of the rows changed"
         )
 
-    if y is None:
-        for name, usual in (("n_mixtures", 1), ("unknown_classes", 0)):
-            if parameters[name] > usual:
-                raise ValueError(f"{name} is for classifiers, and there are no labels: give --labels")
-        known = PoissonMixture().get_params()
-        mixture = PoissonMixture(**{name: value for name, value in parameters.items() if name in known})
-        mixture.set_params(callback=listener).fit(_rows(found, progress))
-        return mixture
-    return SimpletronClassifier(callback=listener, **parameters).fit(_rows(found, progress), y)
+    return tell
+
+
+def _execution(dask: str | None, checkpoint: Path | None, resume: bool, callback: Listener) -> Local:
+    from tnesi.execution import Dask, Local
+
+    if dask is None:
+        return Local(checkpoint=checkpoint, resume=resume, callback=callback)
+    scheduler = None if dask == "local" else dask
+    return Dask(scheduler, checkpoint=checkpoint, resume=resume, callback=callback)
+
+
+def _labeling(labeling: str, threshold: float | None) -> Any:
+    from tnesi.labeling.second_layer import SelfLabeling
+
+    if threshold is None:
+        return labeling
+    if labeling != "self-labeling":
+        raise ValueError("--threshold is a setting of self-labeling: give --labeling self-labeling, too")
+    return SelfLabeling(threshold=threshold)
+
+
+def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Progress) -> Model:
+    if y is not None:
+        return classifier.fit(_rows(found, progress), y)
+    for option, given, usual in (
+        ("--mixtures", classifier.n_mixtures, 1),
+        ("--unknown-classes", classifier.unknown_classes, 0),
+    ):
+        if given > usual:
+            raise ValueError(f"{option} needs labels, and there are none: give --labels")
+    assert classifier.mixture is not None
+    return classifier.mixture.fit(_rows(found, progress))
 
 
 def _rows(found: Data, progress: Progress) -> Any:
@@ -236,7 +271,7 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: 
         out.say(f"{found.note}.")
     out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
     out.say(
-        f"Learned {what}, {took} (row_sum {mixture.row_sum_:.4g}, truncation {mixture.truncation_}, "
+        f"Learned {what}, {took} (row sum {mixture.row_sum_:.4g}, truncation {mixture.truncation_}, "
         f"free energy {lower_bound:.3f} nats per row)."
     )
     if found.labels is not None and (marked := sum(str(label) == unlabeled for label in found.labels.tolist())):
@@ -265,7 +300,7 @@ def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -
     for line in second_layer_lines(model):
         out.say(line)
     return {
-        "classes": classes, "label_method": model.label_method_, "class_shares": class_shares(model),
+        "classes": classes, "labeling": model.labeling_, "class_shares": class_shares(model),
         "label_confidence": model.label_confidence_, "doubtful": [doubt._asdict() for doubt in doubts(model)],
         "unknown_share": model.unknown_share_,
     }  # fmt: skip

@@ -37,7 +37,7 @@ def info(model: Model, as_json: Json = False) -> None:
         "converged": all(member.converged for member in members),
         "free energy": sum(member.lower_bound for member in members) / len(members),
         "can learn other labels": "labels" in header.shapes,
-        "label method": header.label_method if header.classes else None,
+        "labeling": header.labeling if header.classes else None,
     }
     sections: dict[str, dict[str, Any]] = {
         "": {"kind": header.kind, "size": file_size(model), "format": header.format},
@@ -111,10 +111,10 @@ def show(
     n_mixtures = len(found.mixtures_) if isinstance(found, SimpletronClassifier) else 1
     several = f", from the fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
     out.say(f"Written to {output}{several}.")
-    method = found.label_method_ if isinstance(found, SimpletronClassifier) and found.classes_.size else None
+    method = found.labeling_ if isinstance(found, SimpletronClassifier) and found.classes_.size else None
     if method is not None:
         out.say(f"The classes beside the fields come from {METHODS[method]}.")
-    out.finish(output=output, mixtures=n_mixtures, label_method=method)
+    out.finish(output=output, mixtures=n_mixtures, labeling=method)
 
 
 @errors_for_people

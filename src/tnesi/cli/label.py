@@ -122,7 +122,7 @@ def label(
             raise ValueError(f"--fields {settings.fields}: there are {found.rows.n_rows} rows, give fewer, or auto")
         # here, and not on a page that is open already
         sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
-        check_sums(sums, "uniform")
+        check_sums(sums)
         if n_zero := int((sums == 0).sum()):
             warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
         tell_of_scales(found)

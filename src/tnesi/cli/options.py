@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,40 +19,55 @@ PerClass = Annotated[
 ]
 Fields = Annotated[str, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, at most 10,000.")]
 Mixtures = Annotated[
-    int, typer.Option(min=1, max=1000, metavar="M", help="A committee of so many mixtures: better, and M times slower.")
-]
-Truncation = Annotated[str, typer.Option(metavar="C'", help="Fields that may explain a row; none: all of them.")]
-Norm = Annotated[str, typer.Option(metavar="A", help="The sum to which rows are normalized; auto: from the data.")]
-Unlabeled = Annotated[
-    str, typer.Option(metavar="MARKER", help="The label of rows that have none, besides empty ones. Not a class.")
-]
-EngineName = Annotated[str, typer.Option("--engine", help="local: in this process. dask: on the workers of a cluster.")]
-Scheduler = Annotated[
-    str | None,
+    int,
     typer.Option(
-        metavar="ADDRESS", help="Scheduler of the Dask cluster; without one, a cluster is started on this machine."
+        min=1, max=1000, metavar="M", help="Number of mixtures; a committee is more accurate and M times slower."
     ),
 ]
-ZeroRows = Annotated[str, typer.Option(help="How to handle all-zero rows. uniform: as evenly spread. error: refuse.")]
+Truncation = Annotated[
+    str, typer.Option(metavar="C'", help="Number of fields that may explain a row; none: all of them.")
+]
+RowSum = Annotated[
+    str, typer.Option(metavar="A", help="Sum to which each row is normalized; auto: chosen from the data.")
+]
+Unlabeled = Annotated[
+    str, typer.Option(metavar="MARKER", help="Label that marks unlabeled rows, besides empty labels.")
+]
+DaskCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Learn on the Dask cluster of this scheduler; local starts one on this machine.",
+    ),
+]
 
 
-def parameters_of(**given: Any) -> dict[str, Any]:
-    """Turn words of the command line into parameters."""
-    if given.get("scheduler") is not None and given.get("engine") != "dask":
-        raise ValueError("--scheduler is the address of a Dask cluster: give --engine dask too")
-    for name, words in (("n_components", {"auto": "auto"}), ("truncation", {"none": None, "all": None})):
-        text = given[name].lower()
-        try:
-            given[name] = words[text] if text in words else int(text)
-        except ValueError:
-            option = {"n_components": "fields"}.get(name, name)
-            raise ValueError(f"--{option} {text}: give a whole number, or {' or '.join(words)}") from None
-    if given["row_sum"] != "auto":
-        try:
-            given["row_sum"] = float(given["row_sum"])
-        except ValueError:
-            raise ValueError(f"--row_sum {given['row_sum']}: give a number, or auto") from None
-    return given
+def read_fields(text: str) -> int | Literal["auto"]:
+    """Return a number of fields."""
+    return "auto" if text.lower() == "auto" else _whole("fields", text, "auto")
+
+
+def read_truncation(text: str) -> int | None:
+    """Return a truncation."""
+    return None if text.lower() in ("none", "all") else _whole("truncation", text, "none")
+
+
+def read_row_sum(text: str) -> float | Literal["auto"]:
+    """Return a row sum."""
+    if text.lower() == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--row-sum {text}: give a number, or auto") from None
+
+
+def _whole(option: str, text: str, other: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--{option} {text}: give a whole number, or {other}") from None
 
 
 def drawn_labels(found: Data, per_class: int | None, seed: int, unlabeled: str) -> Any:

@@ -209,7 +209,7 @@ def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
     found = load(model)
     if not isinstance(found, SimpletronClassifier) or not found.classes_.size:
         raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
-    found.set_params(n_threads=threads)
+    found.set_params(n_jobs=threads)
     return found
 
 

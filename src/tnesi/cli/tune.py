@@ -1,4 +1,4 @@
-"""``tnesi tune``: choose truncation, row_sum and threshold by the given labels, as the paper does."""
+"""``tnesi tune``: choose truncation, row sum and threshold by the given labels, as the paper does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tnesi.cli.console import (
     errors_for_people,
     percent,
 )
-from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, ZeroRows, drawn_labels, parameters_of
+from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, drawn_labels, read_fields
 from tnesi.system.progress import tell_parts
 
 
@@ -36,17 +36,16 @@ def tune(
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Random splits of the labels to average over.")] = 10,
     fields: Fields = "auto",
-    zero_rows: ZeroRows = "uniform",
     seed: Seed = 0,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Choose truncation, row_sum and threshold with the given labels only.
+    """Choose truncation, row sum and threshold with the given labels only.
 
     Half of the labels of each class are learned from, the other half compares the settings; no other label is
-    looked at. The mixture is learned once for each truncation and row_sum. The truncation of highest likelihood, a choice
-    that needs no labels, is shown too.
+    looked at. The mixture is learned once for each truncation and row sum. The truncation of highest likelihood, a
+    choice that needs no labels, is shown, too.
 
     [bold]Example[/bold]
 
@@ -57,8 +56,7 @@ def tune(
 
     out = Output(as_json, quiet)
     truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)
-    row_sums = None if row_sum == "auto" else _list("row_sum", row_sum, float)
-    given = parameters_of(n_components=fields, truncation="15", row_sum="auto")
+    row_sums = None if row_sum == "auto" else _list("row-sum", row_sum, float)
     with out.progress(f"reading {data}") as progress:
         found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
@@ -66,8 +64,7 @@ def tune(
             y = found.y  # says what is missing
         tuned = tune_parameters(
             found.X, y, truncations=truncations, row_sums=row_sums, thresholds=thresholds, n_splits=splits,
-            random_state=seed, progress=progress, n_threads=threads, zero_rows=zero_rows, unlabeled=None,
-            n_components=given["n_components"],
+            random_state=seed, progress=progress, n_jobs=threads, unlabeled=None, n_components=read_fields(fields),
         )  # fmt: skip
     rows = [
         [str(t.truncation), f"{t.row_sum:.5g}", f"{t.threshold:g}", percent(t.error), f"{t.sem:.2f}",
@@ -77,15 +74,15 @@ def tune(
         f"{found.name}: {tuned.n_train} labels to learn from, {tuned.n_validation} to compare, {splits} splits, "
         f"{len(tuned.likelihoods)} mixtures."
     )
-    out.table("", ["truncation", "row_sum", "threshold", "validation error", "std. error", "log-likelihood"], rows)
+    out.table("", ["truncation", "row sum", "threshold", "validation error", "std. error", "log-likelihood"], rows)
     best = tuned.best
     by_likelihood = tuned.truncation_by_likelihood()
-    out.say(f"Highest likelihood at row_sum {best['row_sum']:.5g}, without any label: truncation {by_likelihood}.")
+    out.say(f"Highest likelihood at row sum {best['row_sum']:.5g}, without any label: truncation {by_likelihood}.")
     options = {
-        "truncation": best["truncation"], "row_sum": f"{best['row_sum']:.5g}", "threshold": f"{best['threshold']:g}",
-        "label-method": "hebbian",
+        "truncation": best["truncation"], "row-sum": f"{best['row_sum']:.5g}", "threshold": f"{best['threshold']:g}",
+        "labeling": "self-labeling",
         "labels": labels, "label-column": label_column, "labels-per-class": labels_per_class, "seed": seed,
-        "fields": None if fields == "auto" else fields, "zero-rows": None if zero_rows == "uniform" else zero_rows,
+        "fields": None if fields == "auto" else fields,
         "unlabeled": None if unlabeled == "-1" else unlabeled,
     }  # fmt: skip
     words = [w for name, value in options.items() if value is not None for w in (f"--{name}", str(value))]

@@ -8,17 +8,19 @@ from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
+from tnesi.training.monitor import InterruptedWarning
+
 
 @contextmanager
-def ctrl_c_stops() -> Iterator[None]:
+def raise_interrupts() -> Iterator[None]:
     """Within, Ctrl-C ends the work, where `fit` by itself would return what it has learned so far.
 
-    That the iterations ended before `tol` was reached is not worth a warning here: the records say so.
+    Iterations that end before `tol` is reached are no reason to warn here: the records show it.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*did not reach tol", ConvergenceWarning)
-        warnings.filterwarnings("error", "learning .*was interrupted", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("error", InterruptedWarning)
         try:
             yield
-        except ConvergenceWarning as stop:
+        except InterruptedWarning as stop:
             raise KeyboardInterrupt from stop

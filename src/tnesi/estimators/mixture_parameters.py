@@ -1,15 +1,13 @@
-"""What the parameters of a mixture may be."""
+"""Valid parameters of a mixture."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.parameters import check_choice, check_integer, check_real
-from tnesi.system.threads import resolve_threads
-from tnesi.training.mixture import DEFAULT_TRUNCATION, MixtureParameters
+from tnesi.execution.settings import Local
+from tnesi.training.mixture import DEFAULT_TRUNCATION
 
 LARGEST_ROW_SUM = 1e12
 LARGEST_PRIOR_STRENGTH = 1e6
@@ -17,48 +15,55 @@ MOST_THREADS = 1024
 MOST = 2**31 - 1
 
 
-def check_mixture(given: Mapping[str, Any]) -> None:
-    """Refuse parameters with which a mixture could not learn; `given` has them by their names."""
-    if given["n_components"] != "auto":
-        check_integer("n_components", given["n_components"], 1, ", or 'auto'", most=MOST)
-    if given["truncation"] is not None:
-        check_integer("truncation", given["truncation"], 1, ", or None for the non-truncated mixture", most=MOST)
-        too_many = given["n_components"] != "auto" and given["truncation"] > given["n_components"]
-        if too_many and given["truncation"] != DEFAULT_TRUNCATION:
-            raise ValueError(
-                f"truncation={given['truncation']} is more than the {given['n_components']} fields: pass at most "
-                "n_components, or None for the non-truncated mixture"
+def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
+    """Refuse numbers of fields, truncations and row sums with which a mixture could not learn."""
+    if n_components != "auto":
+        check_integer("n_components", n_components, 1, ", or 'auto'", most=MOST)
+    if truncation is not None:
+        check_integer("truncation", truncation, 1, ", or None for the non-truncated mixture", most=MOST)
+        too_many = n_components != "auto" and truncation > n_components
+        if too_many and truncation != DEFAULT_TRUNCATION:
+            raise InvalidParameterError(
+                "{truncation}={given} is more than the {fields} fields",
+                given=truncation,
+                fields=n_components,
+                parameter="truncation",
+                advice="pass at most {n_components}, or None for the non-truncated mixture",
             )
-    if given["row_sum"] != "auto":
-        check_real("row_sum", given["row_sum"], 0, LARGEST_ROW_SUM, open_low=True)
-    if given["n_threads"] is not None:
-        check_integer("n_threads", given["n_threads"], 1, ", or None for all processors", most=MOST_THREADS)
-    if given["callback"] is not None and not callable(given["callback"]):
-        raise ValueError(f"callback={given['callback']!r}: pass a function, or None")
-    check_choice("engine", given["engine"], ("local", "dask"))
-    if given["engine"] == "dask" and given["solver"] == "hebbian":
-        raise ValueError("solver='hebbian' goes through the rows one by one: pass engine='local', or solver='em'")
-    if given["resume"] and given["checkpoint"] is None:
-        raise ValueError("resume=True: pass the folder that has the state as checkpoint")
-    check_choice("solver", given["solver"], ("em", "hebbian"))
+    if row_sum != "auto":
+        check_real("row_sum", row_sum, 0, LARGEST_ROW_SUM, open_low=True)
+
+
+def check_run(execution: Any, n_jobs: Any) -> None:
+    """Refuse settings of where a fit runs that make no sense."""
+    if n_jobs is not None and n_jobs != -1:
+        check_integer("n_jobs", n_jobs, 1, ", or None or -1 for all processors", most=MOST_THREADS)
+    if execution is None:
+        return
+    if not isinstance(execution, Local):
+        raise InvalidParameterError(
+            "{execution}={given!r} is not an execution",
+            given=execution,
+            parameter="execution",
+            advice="pass tnesi.execution.Local(...), tnesi.execution.Dask(...) or None",
+        )
+    if execution.callback is not None and not callable(execution.callback):
+        raise InvalidParameterError(
+            "callback={given!r}", given=execution.callback, parameter="callback", advice="pass a function, or None"
+        )
+    if execution.resume and execution.checkpoint is None:
+        raise InvalidParameterError(
+            "{resume:True} needs the folder that has the state", parameter="resume", advice="pass it as {checkpoint}"
+        )
+
+
+def check_mixture(given: dict[str, Any]) -> None:
+    """Refuse parameters with which a mixture could not learn; `given` has them by their names."""
+    check_fields(given["n_components"], given["truncation"], given["row_sum"])
     check_choice("search", given["search"], ("neighbors", "exact"))
-    check_choice("zero_rows", given["zero_rows"], ("error", "uniform"))
     check_integer("max_iter", given["max_iter"], 1, most=MOST)
     check_real("tol", given["tol"], 0)
     if given["half_life"] is not None:
         check_real("half_life", given["half_life"], 0, open_low=True)
     check_real("prior_strength", given["prior_strength"], 0, LARGEST_PRIOR_STRENGTH)
-    check_integer("batch_size", given["batch_size"], 1, most=MOST)
-    check_real("learning_rate", given["learning_rate"], 0, open_low=True)
-
-
-def parameters_from(given: Mapping[str, Any]) -> MixtureParameters:
-    """Return what learning needs to know; `given` has the parameters of an estimator by their names."""
-    known = {entry.name: given[entry.name] for entry in fields(MixtureParameters)}
-    folder = given["checkpoint"]
-    known |= {
-        "n_threads": resolve_threads(given["n_threads"]),
-        "checkpoint": None if folder is None else Path(folder),
-        "resume": bool(given["resume"]),
-    }
-    return MixtureParameters(**known)
+    check_run(given["execution"], given["n_jobs"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
+from tnesi.errors import InvalidParameterError
 from tnesi.model.rows import Matrix
 from tnesi.system.interrupt import completed
 
@@ -26,7 +27,7 @@ def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *
     too_many = fits and most is not None and int(value) > most
     if not fits or too_many:
         limit = f" and at most {most}" if too_many else ""
-        raise ValueError(f"{name}={value!r}: pass an integer of at least {minimum}{limit}{alternatives}")
+        refuse(name, value, f"pass an integer of at least {minimum}{limit}{alternatives}")
 
 
 def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
@@ -34,12 +35,19 @@ def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_
     if not fits or (open_low and float(value) == low):
         least = "more than" if open_low else "at least"
         most = "" if high == np.inf else f" and at most {high:g}"
-        raise ValueError(f"{name}={value!r}: pass a number of {least} {low:g}{most}")
+        refuse(name, value, f"pass a number of {least} {low:g}{most}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{name}={value!r}: pass one of {', '.join(map(repr, choices))}")
+        refuse(name, value, f"pass one of {', '.join(map(repr, choices))}")
+
+
+def refuse(name: str, value: Any, advice: str) -> NoReturn:
+    """Raise an error about the value of a parameter."""
+    raise InvalidParameterError(
+        "{" + name + "}={given}", parameter=name, given=repr(value), advice=advice.replace("{", "{{").replace("}", "}}")
+    )
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
@@ -94,12 +102,12 @@ def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Arr
     return weight.astype(np.float32)
 
 
-def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None, Array | None]:
-    """Return the rows with a weight, their weights and their numbers in `X` (None: all)."""
+def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None]:
+    """Return the rows with a weight, and their weights."""
     if weight is None or (weight > 0).all():
-        return X, weight, None
+        return X, weight
     number = np.flatnonzero(weight > 0)
-    return X[number], weight[number], number
+    return X[number], weight[number]
 
 
 @contextmanager

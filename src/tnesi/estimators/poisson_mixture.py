@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,22 +13,22 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.estimators.blocks import checked_blocks
-from tnesi.estimators.mixture_parameters import check_mixture, parameters_from
+from tnesi.estimators.mixture_parameters import check_mixture
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
 from tnesi.estimators.reading import mention_zero_rows, read_rows
 from tnesi.execution.dask.cluster import cluster_for
+from tnesi.execution.settings import Listener, Local
 from tnesi.model.activities import Activities
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.model.rows import Rows, ZeroRows
+from tnesi.model.rows import Rows
 from tnesi.system.threads import resolve_threads
 from tnesi.training.checkpoint import checkpoints_in, kept_seeds
 from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters, learn_mixture
-from tnesi.training.monitor import Listener, Monitor, listener_for
+from tnesi.training.monitor import Monitor, listener_for
 from tnesi.training.stream import MixtureStream, learn_batch
 
 Array = npt.NDArray[Any]
@@ -38,80 +38,63 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     """Truncated mixture of Poisson distributions for non-negative data: the unsupervised first layer.
 
     Every row is normalized to a constant sum, so only the proportions within a row count. A component is called
-    a field: a template of D weights. A point is explained by its few best fields only (truncation).
+    a field: a template of D means. A row is explained by its few best fields only (truncation).
 
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of fields C. "auto" is a sixth of the rows, at most 10,000, never more than the distinct rows.
+        Number of fields C. "auto" is a sixth of the rows, at most 10,000 and at most the number of distinct rows.
     truncation : int or None, default=15
-        How many fields C' may explain a point. None is the non-truncated mixture, far slower. The default
+        Number of fields C' that may explain a row. None is the non-truncated mixture, which is much slower. The default
         shrinks to the number of fields where there are fewer.
     row_sum : float or "auto", default="auto"
-        The sum A to which each row is normalized, larger than the number of features; a larger one makes the
-        fields more selective. "auto" chooses it from the data; the choice is `row_sum_`.
-    solver : {"em", "hebbian"}, default="em"
-        "em" is truncated variational EM with exact M-steps. "hebbian" is the published online rule.
-    search : {"neighbors", "exact"}, default="neighbors"
-        How EM and prediction find a point's best fields. "neighbors" looks near the best field found so far and
-        its cost does not grow with the number of fields; "exact" looks at all of them. With 512 fields or fewer,
-        or with a truncation below 5 the two are the same. The Hebbian solver always looks at all fields.
-    max_iter : int, default=100
-        Largest number of iterations over the data.
-    tol : float, default=2e-3
-        Stop when an iteration gains less than this, in nats per row; 0 always makes `max_iter` iterations.
+        The sum A to which each row is normalized. It exceeds the number of features; a larger sum makes the fields more
+        selective. "auto" chooses it from the data; the choice is `row_sum_`.
     prior_strength : float, default=1.0
-        Every field is drawn to the mean of the data as if it had seen so many rows there (EM only): fields of few
-        rows then explain new ones better. 0 is maximum likelihood, as published. More than ten times the rows per
-        field is refused.
-    batch_size : int, default=25
-        Rows in a mini-batch (Hebbian solver only).
-    learning_rate : float, default=0.2
-        The rate is this times C / N (Hebbian solver only).
-    zero_rows : {"uniform", "error"}, default="uniform"
-        How to handle rows that are all zero, such as blank images and empty documents. "uniform" treats them as evenly
-        spread over all features, and `fit` warns once that there are some. "error" refuses them. In a sparse matrix
-        they become dense, and may take 1 GB together; beyond that they are refused.
+        How strongly fields are pulled toward the mean of the data: the number of average rows that every field is
+        assumed to have seen. It makes fields of few rows explain new rows better. 0 is maximum likelihood, as
+        published. Values above ten times the rows per field are refused.
+    search : {"neighbors", "exact"}, default="neighbors"
+        How a row finds its best fields. "neighbors" looks near the best field found so far, at a cost that does not
+        grow with the number of fields; "exact" looks at all fields. With 512 fields or fewer, or with a truncation
+        below 5, both are the same.
+    max_iter : int, default=100
+        Maximum number of iterations over the data.
+    tol : float, default=2e-3
+        Learning stops when an iteration gains less than this, in nats per row. 0 disables the test.
     half_life : float or None, default=None
-        Of `partial_fit`: a row counts half when so many others (their weights, if they have any) have come after it.
-        In the long run the fields then know 1.44 half-lives of rows, and follow a stream that changes. None is never to
-        forget.
+        Used by `partial_fit`: the weight of a row halves each time this many rows (their weights, if they have any)
+        have followed it. Fields then represent about 1.44 half-lives of rows and follow a changing stream. None
+        disables forgetting.
+    execution : Local, Dask or None, default=None
+        Where `fit` runs, its checkpoints and its callback: `tnesi.execution.Local` (the default) or
+        `tnesi.execution.Dask`.
     random_state : int, RandomState instance or None, default=None
-        Decides the start and, for the Hebbian solver, the order of the rows.
-    n_threads : int or None, default=None
-        Threads to use; None is all processors that the process may use, or OMP_NUM_THREADS. The result does not
-        depend on it.
+        Seeds the initialization.
+    n_jobs : int or None, default=None
+        Number of threads. None and -1 use all processors that the process may use, or OMP_NUM_THREADS. The result does
+        not depend on it.
     verbose : int, default=0
-        Print a line per iteration.
-    callback : callable or None, default=None
-        Called with the newest record of `history_` after each iteration; a true answer stops the fit.
-    engine : {"local", "dask"}, default="local"
-        Where the passes over the data run: in this process, or on the workers of a Dask cluster, with the same result.
-    scheduler : distributed.Client, str or None, default=None
-        The cluster for ``engine="dask"``: a client, or the address of a scheduler; None is the client in use, or else
-        a cluster on this machine for the time of the fit.
-    checkpoint : str, path or None, default=None
-        A folder in which `fit` keeps its state after each iteration, so that it can be resumed.
-    resume : bool, default=False
-        Whether `fit` goes on from what is in `checkpoint`; the result is that of an undisturbed one.
+        Whether to print a line per iteration.
 
     Attributes
     ----------
     means_ : ndarray of shape (n_components, n_features)
-        The fields W; every row sums to `row_sum_` (nearly, with the Hebbian solver).
+        The fields W. Each sums to `row_sum_`.
     row_sum_ : float
         A, as given or chosen.
     n_components_, truncation_ : int
         C and C', as given or chosen. `truncation_` is C for the non-truncated mixture.
     history_ : list of dict
         A record per iteration: free energy, share of rows with a new best field, search used, seconds. `partial_fit`
-        adds a record per batch, with the number of its `rows`, and keeps the last 1,000: the free energy is that of
-        the batch before it was learned from, so it says how well new rows are explained (of the first batch: after).
+        adds a record per batch, with its number of `rows`, and keeps the last 1,000. The free energy of a batch is
+        measured before the fields learn from it (for the first batch, after), so it shows how well they explain new
+        rows.
     lower_bound_ : float
-        Free energy of the training rows, nats per row: a lower bound of their log-likelihood. After `partial_fit`, that
-        of the last record.
+        Free energy of the training rows in nats per row: a lower bound of their log-likelihood. After `partial_fit`,
+        that of the last record.
     n_iter_ : int
-        Number of iterations, and of batches.
+        Number of iterations and batches.
     n_samples_seen_ : int
         Number of rows learned from (not in model files).
     n_zero_rows_ : int
@@ -121,13 +104,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where `X` had names that are all strings.
+        Names of the features, where all names in `X` are strings.
 
     Notes
     -----
-    Ctrl-C during `fit` ends learning after the last complete iteration (the last complete mini-batch for the
-    Hebbian solver): `fit` warns and returns, and the model can be used as it is. Before the first iteration there is
-    nothing to keep: KeyboardInterrupt is raised. A `fit` that fails leaves the model as it was.
+    Rows that are all zero (blank images, empty documents) count as evenly spread over all features; `fit` warns once.
+    In a sparse matrix they become dense, which may take up to 1 GB; beyond that they are refused.
+
+    Ctrl-C during `fit` ends learning after the last complete iteration: `fit` warns and returns, and the mixture can be
+    used. Before the first iteration, KeyboardInterrupt is raised. A `fit` that fails leaves the mixture unchanged.
 
     References
     ----------
@@ -151,44 +136,28 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         *,
         truncation: int | None = DEFAULT_TRUNCATION,
         row_sum: float | Literal["auto"] = "auto",
-        solver: Literal["em", "hebbian"] = "em",
+        prior_strength: float = 1.0,
         search: Literal["neighbors", "exact"] = "neighbors",
         max_iter: int = 100,
         tol: float = 2e-3,
-        prior_strength: float = 1.0,
-        batch_size: int = 25,
-        learning_rate: float = 0.2,
-        zero_rows: ZeroRows = "uniform",
         half_life: float | None = None,
+        execution: Local | None = None,
         random_state: int | np.random.RandomState | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
-        callback: Listener | None = None,
-        engine: Literal["local", "dask"] = "local",
-        scheduler: Any = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False,
     ) -> None:
         self.n_components = n_components
         self.truncation = truncation
         self.row_sum = row_sum
-        self.solver = solver
+        self.prior_strength = prior_strength
         self.search = search
         self.max_iter = max_iter
         self.tol = tol
-        self.prior_strength = prior_strength
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.zero_rows = zero_rows
         self.half_life = half_life
+        self.execution = execution
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
         self.verbose = verbose
-        self.callback = callback
-        self.engine = engine
-        self.scheduler = scheduler
-        self.checkpoint = checkpoint
-        self.resume = resume
 
     _learned: LearnedMixture | None = None
     _stream: MixtureStream | None = None
@@ -211,42 +180,47 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Non-negative data. uint8 and float32 are used as they are; other types become float32. Sparse data, which
-            become CSR of float32, are never made dense. What does not fit into memory is read in blocks: a mapped
-            array, a Zarr, HDF5 or Dask array, or anything that `tnesi.data.open_data` reads (its ``rows``). All but
-            mapped arrays of uint8 or float32 in C order are copied to a temporary file once. With ``engine="dask"`` a
-            Dask array stays on the cluster.
+            Non-negative data. uint8 and float32 are used as they are; other types become float32. Sparse data become
+            CSR of float32 and are never made dense. Data larger than memory are read in blocks: mapped arrays, Zarr,
+            HDF5 and Dask arrays, and the ``rows`` of `tnesi.data.open_data`. All but mapped arrays of uint8 or float32
+            in C order are copied to a temporary file once. With ``execution=Dask(...)`` a Dask array stays on the
+            cluster.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight 3 counts like three equal rows, a row of weight 0 is absent. Weights of which none reaches
-            1 are proportions: they are scaled so that the largest is 1.
+            A row of weight 3 counts like three equal rows; a row of weight 0 is ignored. If all weights are below 1,
+            they are scaled so that the largest is 1.
 
         Returns
         -------
         self : PoissonMixture
         """
         self.check_parameters()
-        parameters, monitor = self._parameters(), Monitor(float(self.tol), self._listener())
-        with unchanged_on_failure(self), checkpoints_in(self.checkpoint), self._cluster() as cluster:
-            seed = int(check_random_state(self.random_state).randint(2**31)) if self.checkpoint is not None else None
+        run = run_of(self)
+        parameters, monitor = parameters_of(self), Monitor(float(self.tol), listener_of(self))
+        with (
+            unchanged_on_failure(self),
+            checkpoints_in(run.checkpoint),
+            cluster_for(run, resolve_threads(self.n_jobs)) as cluster,
+        ):
+            seed = int(check_random_state(self.random_state).randint(2**31)) if run.checkpoint is not None else None
             if seed is not None:
-                (seed,) = kept_seeds(self.checkpoint, [seed], resume=self.resume)
-            given = read_rows(self, X, sample_weight, self.zero_rows, cluster)
+                (seed,) = kept_seeds(run.checkpoint, [seed], resume=run.resume)
+            given = read_rows(self, X, sample_weight, cluster)
             fit = learn_mixture(given, parameters, self.random_state, monitor, seed=seed)
             self._keep(fit.learned)
         mention_zero_rows(given)
         if trouble := fit.trouble(parameters):
-            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
+            warnings.warn(trouble, stacklevel=2)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning from more rows, each of which has to be seen once only: stepwise EM.
+        """Continue learning with more rows, each seen once: stepwise EM.
 
-        The first batch decides what `fit` would decide: the number of fields ("auto": a sixth of its rows), the row_sum,
-        the start. It should be like what will follow, and as large as can be had. The others may be of any size. After
-        `fit`, learning goes on from its fields; `fit` always begins anew. `max_iter`, `tol`, `engine` and `checkpoint`
-        have no say here, nor has the answer of `callback`.
+        The first batch determines the number of fields ("auto": a sixth of its rows), the row sum and the
+        initialization. It should be representative and as large as possible; later batches may have any size. After
+        `fit`, learning continues from its fields; `fit` always starts over. `max_iter`, `tol` and `execution` are
+        ignored, as is the return value of a callback.
 
         Parameters
         ----------
@@ -263,8 +237,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
         Notes
         -----
-        Ctrl-C waits for the end of the batch; in the first one, it leaves the mixture as it was. A model file holds
-        what predicts, and not what learning goes on from: keep a pickle for that.
+        Ctrl-C takes effect at the end of the batch; during the first batch it leaves the mixture unchanged. A model
+        file stores what prediction needs, not the state of the stream: use pickle for that.
 
         Examples
         --------
@@ -278,17 +252,15 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         1797
         """
         self.check_parameters()
-        if self.solver != "em":
-            raise ValueError(f"solver={self.solver!r}: partial_fit is a form of EM; pass solver='em', or call fit")
         first = self._learned is None and self._stream is None
         known = getattr(self, "n_zero_rows_", 0)
         with whole_batch(self, first=first):
-            given = read_rows(self, X, sample_weight, self.zero_rows, reset=first, batch=True)
+            given = read_rows(self, X, sample_weight, reset=first, batch=True)
             stream, _, _ = learn_batch(
-                self._stream, self._learned, given, self._parameters(), self.random_state, self.half_life
+                self._stream, self._learned, given, parameters_of(self), self.random_state, self.half_life
             )
             self._keep_stream(stream)
-            if listener := self._listener():
+            if listener := listener_of(self):
                 listener(stream.history[-1])
         mention_zero_rows(given, known)
         return self
@@ -355,7 +327,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     def score_samples(self, X: Any) -> Array:
         """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
-        model = self.model_.with_threads(resolve_threads(self.n_threads))
+        model = self.model_.with_threads(resolve_threads(self.n_jobs))
         return np.concatenate([model.free_energy(rows, own) for rows, own in self._activated(X)])
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -379,21 +351,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
         """Yield rows with their activities, block by block where the data are not in memory."""
         check_is_fitted(self)
-        model = self.model_.with_threads(resolve_threads(self.n_threads))
+        model = self.model_.with_threads(resolve_threads(self.n_jobs))
         for block in checked_blocks(self, X, reset=False):
-            yield model.activate(block, None, self.zero_rows)
-
-    def _listener(self) -> Listener | None:
-        return listener_for(self.verbose, self.callback)
-
-    def _cluster(self) -> Any:
-        return cluster_for(self.engine, self.scheduler, resolve_threads(self.n_threads))
-
-    def _parameters(self) -> MixtureParameters:
-        return parameters_from(self.get_params(deep=False))
+            yield model.activate(block)
 
     def check_parameters(self) -> None:
-        """Raise ValueError for parameters with which nothing could be learned; `fit` does so, too."""
+        """Raise InvalidParameterError for parameters with which nothing could be learned, as `fit` does."""
         check_mixture(self.get_params(deep=False))
 
     @property
@@ -411,3 +374,31 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
     """Return the seed that was given as `random_state`; 0 where that was none."""
     return int(random_state) if isinstance(random_state, Integral) else 0
+
+
+def run_of(mixture: PoissonMixture) -> Local:
+    """Return where and how a mixture learns."""
+    return mixture.execution or Local()
+
+
+def listener_of(mixture: PoissonMixture) -> Listener | None:
+    """Return what receives a record after each iteration."""
+    return listener_for(mixture.verbose, run_of(mixture).callback)
+
+
+def parameters_of(mixture: PoissonMixture) -> MixtureParameters:
+    """Return the parameters of a mixture as training functions take them."""
+    run = run_of(mixture)
+    return MixtureParameters(
+        n_components=mixture.n_components,
+        truncation=mixture.truncation,
+        row_sum=mixture.row_sum,
+        search=mixture.search,
+        max_iter=mixture.max_iter,
+        tol=mixture.tol,
+        prior_strength=mixture.prior_strength,
+        n_threads=resolve_threads(mixture.n_jobs),
+        checkpoint=None if run.checkpoint is None else Path(run.checkpoint),
+        resume=bool(run.resume),
+        verbose=mixture.verbose,
+    )

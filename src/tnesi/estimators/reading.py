@@ -11,13 +11,14 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
 from tnesi.estimators.parameters import check_rows, check_weights, present_rows
 from tnesi.execution.dask.cluster import Cluster
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.spool import check_file, mapped_file, spool
 from tnesi.execution.store import ArrayStore
-from tnesi.model.rows import ZeroRows, usable_rows
+from tnesi.model.rows import usable_rows
 
 Array = npt.NDArray[Any]
 
@@ -26,7 +27,6 @@ def read_rows(
     estimator: BaseEstimator,
     X: Any,
     sample_weight: Any,
-    zero_rows: ZeroRows,
     cluster: Cluster | None = None,
     *,
     reset: bool = True,
@@ -39,16 +39,18 @@ def read_rows(
     """
     X = unwrapped(X)
     if cluster is not None and type(X).__module__.startswith("dask.array"):
-        return _read_on_cluster(estimator, X, sample_weight, zero_rows, cluster)
+        return _read_on_cluster(estimator, X, sample_weight, cluster)
     if is_out_of_core(X):
-        return _read_out_of_core(estimator, X, sample_weight, zero_rows, cluster, reset=reset, batch=batch)
+        return _read_out_of_core(estimator, X, sample_weight, cluster, reset=reset, batch=batch)
     X = check_rows(estimator, X, reset=reset)
     if cluster is not None and issparse(X):
-        raise ValueError("sparse rows are learned from in one process: pass engine='local'")
+        raise InvalidParameterError(
+            "sparse rows cannot be learned from on a cluster", parameter="execution", advice="pass {execution:Local()}"
+        )
     weight = check_weights(sample_weight, X, rescale=not batch)
     present = None if weight is None or (weight > 0).all() else weight > 0
-    X, weight, number = present_rows(X, weight)
-    usable = usable_rows(X, zero_rows, number)
+    X, weight = present_rows(X, weight)
+    usable = usable_rows(X)
     return GivenRows(ArrayStore(usable.x), usable.sums, weight, present, usable.zero.size, cluster)
 
 
@@ -56,7 +58,6 @@ def _read_out_of_core(
     estimator: BaseEstimator,
     X: Any,
     sample_weight: Any,
-    zero_rows: ZeroRows,
     cluster: Cluster | None,
     *,
     reset: bool,
@@ -68,19 +69,17 @@ def _read_out_of_core(
     mapped = mapped_file(X)
     if mapped is None:
         blocks = checked_blocks(estimator, X, reset=reset)
-        store, sums, n_zero = spool(blocks, shape_of(X), np.dtype(X.dtype), zero_rows)
+        store, sums, n_zero = spool(blocks, shape_of(X), np.dtype(X.dtype))
         return GivenRows(store, sums, weight, None, n_zero, cluster)
 
     def check(x: Array, start: int) -> None:
         check_block(estimator, x, start, reset=reset and start == 0)
 
-    checked, sums, n_zero = check_file(mapped, check, zero_rows)
+    checked, sums, n_zero = check_file(mapped, check)
     return GivenRows(checked, sums, weight, None, n_zero, cluster)
 
 
-def _read_on_cluster(
-    estimator: BaseEstimator, X: Any, sample_weight: Any, zero_rows: ZeroRows, cluster: Cluster
-) -> GivenRows:
+def _read_on_cluster(estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster) -> GivenRows:
     """Check a dask array, which stays where it is."""
     from tnesi.execution.dask.rows import stored
 
@@ -89,9 +88,9 @@ def _read_on_cluster(
     check_rows(estimator, cluster.client.compute(X[:1]).result(), reset=True)
     weight = check_weights(sample_weight, X)
     present = None if weight is None or (weight > 0).all() else weight > 0
-    X, weight, number = present_rows(X, weight)
+    X, weight = present_rows(X, weight)
     refuse = partial(check_rows, estimator, reset=False)
-    store, sums, n_zero = stored(cluster, X, weight, zero_rows, number, refuse)
+    store, sums, n_zero = stored(cluster, X, weight, refuse)
     return GivenRows(store, sums, weight, present, n_zero, cluster)
 
 
@@ -100,6 +99,6 @@ def mention_zero_rows(given: GivenRows, before: int = 0) -> None:
     if given.n_zero and not before:
         warnings.warn(
             f"{given.n_zero:,} of {given.n_rows:,} rows are all zero and count as evenly spread; drop them if they "
-            "are not data, or pass zero_rows='error' to refuse them",
+            "are not data",
             stacklevel=3,
         )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.execution.store import ArrayStore, FileStore, Store, grain_rows, parts
-from tnesi.model.rows import ZeroRows, usable_rows
+from tnesi.model.rows import usable_rows
 
 Array = npt.NDArray[Any]
 
@@ -22,9 +22,7 @@ IN_MEMORY = 2**28
 """Data of at most so many bytes are held in memory."""
 
 
-def spool(
-    blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any], zero_rows: ZeroRows
-) -> tuple[Store, Array, int]:
+def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Store, Array, int]:
     """Copy checked blocks of rows to memory or to a temporary file.
 
     Returns the store, the sums of the rows, and how many of them are all zero. The file goes when the store does.
@@ -33,7 +31,7 @@ def spool(
     n_bytes = shape[0] * shape[1] * kept.itemsize
     if n_bytes <= IN_MEMORY:
         x = np.empty(shape, kept)
-        copied = _copy(blocks, shape[0], zero_rows, lambda at, block: x.__setitem__(slice(at, at + len(block)), block))
+        copied = _copy(blocks, shape[0], lambda at, block: x.__setitem__(slice(at, at + len(block)), block))
         return ArrayStore(x), *copied
     folder = tempfile.gettempdir()
     room = shutil.disk_usage(folder).free
@@ -44,7 +42,7 @@ def spool(
         )
     file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
     try:
-        copied = _copy(blocks, shape[0], zero_rows, lambda _, block: file.write(block.astype(kept, copy=False).data))
+        copied = _copy(blocks, shape[0], lambda _, block: file.write(block.astype(kept, copy=False).data))
         file.flush()
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -54,12 +52,10 @@ def spool(
     return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), *copied
 
 
-def _copy(
-    blocks: Iterable[Any], n_rows: int, zero_rows: ZeroRows, put: Callable[[int, Array], Any]
-) -> tuple[Array, int]:
+def _copy(blocks: Iterable[Any], n_rows: int, put: Callable[[int, Array], Any]) -> tuple[Array, int]:
     sums, at, n_zero = np.empty(n_rows), 0, 0
     for block in blocks:
-        usable = usable_rows(block, zero_rows, np.arange(at, at + len(block)))
+        usable = usable_rows(block)
         put(at, np.asarray(usable.x))
         sums[at : at + len(block)] = usable.sums
         n_zero += usable.zero.size
@@ -81,9 +77,7 @@ def mapped_file(X: Any) -> FileStore | None:
     return FileStore(Path(X.filename), np.dtype(X.dtype.type), n_rows, n_features, offset)
 
 
-def check_file(
-    store: FileStore, check: Callable[[Array, int], Any], zero_rows: ZeroRows
-) -> tuple[FileStore, Array, int]:
+def check_file(store: FileStore, check: Callable[[Array, int], Any]) -> tuple[FileStore, Array, int]:
     """Check the rows of a file part by part.
 
     Returns the store, which now knows its all-zero rows, the sums of the rows, and how many of them are all zero.
@@ -92,7 +86,7 @@ def check_file(
     for place, x in parts(store, grain_rows(store.n_features)):
         start = place.start
         check(x, start)
-        usable, sums[place], zero = usable_rows(x, zero_rows, np.arange(start, place.stop))
+        usable, sums[place], zero = usable_rows(x)
         x[zero] = 1
         if not np.array_equal(np.asarray(usable), x):
             raise ValueError(

@@ -89,24 +89,24 @@ class Labeler:
     def learn(self, label: Array, n_classes: int, method: str, n_unknown: int = 0) -> tuple[Classes, str]:
         """Learn a second layer from labels (-1 for none); return it and the method used.
 
-        `method` is "cluster", "soft", or "auto" for the one that promises more.
+        `method` is "clusters", "spreading", or "auto" for the one that promises more.
         """
-        if method == "cluster" or n_unknown:
-            return self.name(label, n_classes, n_unknown), "cluster"
+        if method == "clusters" or n_unknown:
+            return self.name(label, n_classes, n_unknown), "clusters"
         test = LeftOut.of(label, n_classes, self.seed)
         if method == "auto" and not test.rounds() and self._trusts_clusters(test, np.zeros(test.points.size)):
-            return self.name(label, n_classes), "cluster"
+            return self.name(label, n_classes), "clusters"
         layers, right = self._try_spreading(test)
         best = _best_steps(right[:, :, 0], n_classes)
         if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
-            return self.name(label, n_classes), "cluster"
+            return self.name(label, n_classes), "clusters"
         sized = self._has_sizes(layers[best], test, right[:, best])
         layer = layers[best][sized]
         refined = self._refined(layer, test, right[:, best, 0], sized=sized)
         if refined is not None:
-            return refined, "soft"
+            return refined, "spreading"
         layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
-        return layer, "soft"
+        return layer, "spreading"
 
     def name(self, label: Array, n_classes: int, n_unknown: int = 0) -> Classes:
         """Return the layer of clusters that got the names of the classes, the labels having their say.

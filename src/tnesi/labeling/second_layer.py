@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.labeler import Labeler
@@ -16,56 +17,61 @@ from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
 from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
+from tnesi.training.monitor import InterruptedWarning
 from tnesi.training.self_labeling import TopLayer
 
 Array = npt.NDArray[Any]
 
-LabelMethod = Literal["auto", "hebbian", "cluster", "soft"]
+Method = Literal["auto", "clusters", "spreading", "self-labeling", "supervised"]
+METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "self-labeling", "supervised")
+
+
+@dataclass(frozen=True)
+class SelfLabeling:
+    """Settings of self-labeling: rows label themselves where the second layer is sure, pass by pass.
+
+    The rate falls to a quarter towards the end, and the threshold rises halfway to 1.
+
+    Parameters
+    ----------
+    threshold : float, default=0.6
+        Minimum margin between the two best classes for a row to be self-labeled.
+    learning_rate : float, default=20.0
+        Rate, in units of K / N. The paper's is 0.2.
+    max_iter : int, default=100
+        Passes over the activities.
+    batch_size : int, default=25
+        Rows in a mini-batch.
+
+    Examples
+    --------
+    >>> from tnesi import SelfLabeling, SimpletronClassifier
+    >>> clf = SimpletronClassifier(labeling=SelfLabeling(threshold=0.7))
+    """
+
+    threshold: float = 0.6
+    learning_rate: float = 20.0
+    max_iter: int = 100
+    batch_size: int = 25
 
 
 @dataclass(frozen=True)
 class LabelingParameters:
-    """How to learn from labels; :class:`tnesi.SimpletronClassifier` says what each of these means.
+    """How to learn from labels; :class:`tnesi.SimpletronClassifier` describes the parameters."""
 
-    `exact` tells whether R ends as the exact mean of the activities (EM), or as the online rule leaves it.
-    """
-
-    method: LabelMethod = "auto"
+    method: Method = "auto"
+    self_labeling: SelfLabeling = SelfLabeling()
     unknown_classes: int = 0
     unlabeled: Any = -1
-    self_labeling: bool = True
-    threshold: float = 0.6
-    recurrent: bool = False
-    learning_rate: float = 20.0
-    max_iter: int = 100
-    batch_size: int = 25
-    exact: bool = True
     n_threads: int = 1
-
-    def top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
-        """Return a layer that learns by self-labeling."""
-        return TopLayer(
-            label=label,
-            weight=weight,
-            n_classes=n_classes,
-            self_label=self.self_labeling,
-            threshold=self.threshold,
-            recurrent=self.recurrent,
-            learning_rate=self.learning_rate,
-            max_iter=self.max_iter,
-            batch_size=self.batch_size,
-            exact=self.exact,
-            n_threads=self.n_threads,
-            rng=np.random.default_rng(seed),
-        )
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedLayer:
     """A second layer, and what to warn about."""
 
     layer: SecondLayer
-    trouble: str | None = None
+    trouble: ConvergenceWarning | None = None
 
 
 def new_labeler(rows: StoredRows, sizes: Sequence[int], seed: int, n_threads: int) -> Labeler:
@@ -73,18 +79,35 @@ def new_labeler(rows: StoredRows, sizes: Sequence[int], seed: int, n_threads: in
     return Labeler(rows.activities, sizes, rows.weight, seed, n_threads)
 
 
-def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array, names: Array, seed: int) -> Learned:
+def learn_labels(
+    labeler: Labeler, parameters: LabelingParameters, label: Array, names: Array, seed: int
+) -> LearnedLayer:
     """Learn the second layer of a feed-forward network from labels (class numbers, -1 for none) of the stored rows."""
     method: str = parameters.method
     activities, weight = labeler.activities, labeler.weight
-    published = not parameters.exact or not parameters.self_labeling or (label >= 0).all()
-    if method == "auto" and published and not parameters.unknown_classes:
-        method = "hebbian"
-    if method == "hebbian":
-        top = parameters.top_layer(label, names.size, weight, seed)
+    if (label >= 0).all() and (method == "self-labeling" or (method == "auto" and not parameters.unknown_classes)):
+        method = "supervised"
+    if method == "supervised":
+        return LearnedLayer(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
+    if method == "self-labeling":
+        rule = parameters.self_labeling
+        top = TopLayer(
+            label=label,
+            weight=weight,
+            n_classes=names.size,
+            self_label=True,
+            threshold=rule.threshold,
+            recurrent=False,
+            learning_rate=rule.learning_rate,
+            max_iter=rule.max_iter,
+            batch_size=rule.batch_size,
+            exact=True,
+            n_threads=parameters.n_threads,
+            rng=np.random.default_rng(seed),
+        )
         top.begin(activities.shape[1])
         top.learn(activities)
-        return Learned(SecondLayer(top.classes, names, "hebbian"), interruption(top))
+        return LearnedLayer(SecondLayer(top.classes, names, method), interruption(top))
     n_unknown = parameters.unknown_classes
     all_names = with_marker(names, parameters.unlabeled) if n_unknown else names
     try:
@@ -92,19 +115,23 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
             layer, method = labeler.learn(label, names.size, method, n_unknown)
     except KeyboardInterrupt:
         average = Classes.average(activities, label, weight, names.size)
-        return Learned(
+        return LearnedLayer(
             SecondLayer(average, names, ""),
-            "learning of the second layer was interrupted: only labeled rows have taught it so far; call fit_labels "
-            "with the same labels to go on",
+            InterruptedWarning(
+                "learning of the second layer was interrupted: it has learned from labeled rows only; call fit_labels "
+                "with the same labels to continue"
+            ),
         )
-    return Learned(SecondLayer(layer, all_names, method, bool(n_unknown)))
+    return LearnedLayer(SecondLayer(layer, all_names, method, bool(n_unknown)))
 
 
-def interruption(top: TopLayer) -> str | None:
+def interruption(top: TopLayer) -> InterruptedWarning | None:
     """Return what to warn about."""
     if not top.interrupted:
         return None
-    return "learning of the second layer was interrupted: the classifier is as the last complete pass left it"
+    return InterruptedWarning(
+        "learning of the second layer was interrupted: the classifier is as the last complete pass left it"
+    )
 
 
 def label_confidence(model: ClassifierModel) -> tuple[Array, Array]:

@@ -10,16 +10,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.settings import Listener
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import merge_classes, with_marker
 from tnesi.labeling.second_layer import LabelingParameters, learn_labels, new_labeler
 from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, activate, side_by_side
-from tnesi.model.rows import ZeroRows
 from tnesi.training.committee import place_of
 from tnesi.training.kept_rows import KeptRows
 from tnesi.training.mixture import POINTS_PER_FIELD, LearnedMixture, MixtureParameters
-from tnesi.training.monitor import Listener
 from tnesi.training.stream import MixtureStream, check_goes_on, learn_batch
 
 Array = npt.NDArray[Any]
@@ -157,7 +156,7 @@ class ClassifierStream:
         self.rows.renumber(place)
 
     def model(
-        self, parameters: LabelingParameters, keep_rows: int | Literal["auto"], zero_rows: ZeroRows
+        self, parameters: LabelingParameters, keep_rows: int | Literal["auto"]
     ) -> tuple[ClassifierModel, Labeler]:
         """Learn the second layer from the rows kept, with the fields as they are now.
 
@@ -165,7 +164,7 @@ class ClassifierStream:
         """
         kept, weight = self.rows.sample(self.room(keep_rows))
         mixtures = tuple(stream.model for stream in self.mixtures)
-        activities = activate(mixtures, kept.x, parameters.n_threads, None, zero_rows)
+        activities = activate(mixtures, kept.x, parameters.n_threads)
         rows = StoredRows(activities, weight, kept.number, self.rows.n_seen)
         waiting = ClassifierModel(mixtures, None, False, rows, kept.label)
         labeler = new_labeler(rows, waiting.sizes, self.seeds[0], parameters.n_threads)
@@ -176,12 +175,12 @@ class ClassifierStream:
 
     def _second_layer(self, parameters: LabelingParameters, labeler: Labeler, label: Array, seen: Array) -> SecondLayer:
         names = self.names
-        alone = not parameters.self_labeling or bool((label >= 0).all())
-        plain = parameters.method in ("auto", "hebbian") and not parameters.unknown_classes
+        alone = parameters.method == "supervised" or bool((label >= 0).all())
+        plain = parameters.method not in ("clusters", "spreading") and not parameters.unknown_classes
         if seen.size < 2 or (alone and plain):
             mass = self.joint.sum(axis=1, keepdims=True)
             average = np.divide(self.joint, mass, out=np.zeros_like(self.joint), where=mass > 0)
-            return SecondLayer(Classes.from_weights(average), names, "hebbian")
+            return SecondLayer(Classes.from_weights(average), names, "supervised")
         place = np.full(names.size + 1, -1, np.int32)
         place[seen] = np.arange(seen.size)
         learned = learn_labels(labeler, parameters, place[label], names[seen], self.seed)

@@ -14,7 +14,7 @@ from scipy import sparse
 from tnesi.model.classes import Classes
 from tnesi.model.fields import Prior
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.model.rows import Matrix, ZeroRows
+from tnesi.model.rows import Matrix
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +67,7 @@ class SecondLayer:
         R, with the sizes of the classes.
     names : (K,) array
         The classes as the user calls them.
-    method : {"hebbian", "cluster", "soft", ""}
+    method : {"clusters", "spreading", "self-labeling", "supervised", ""}
         How it was learned; "" where that was interrupted.
     unknown : bool
         Whether the last class stands for rows of unknown classes.
@@ -127,10 +127,10 @@ class ClassifierModel:
         assert self.layer is not None
         return replace(self, layer=replace(self.layer, names=names))
 
-    def activities_of(self, X: Matrix, n_threads: int, zero_rows: ZeroRows = "uniform") -> sparse.csr_array:
+    def activities_of(self, X: Matrix, n_threads: int) -> sparse.csr_array:
         """Return the activities of checked rows."""
         prior = self.layer.classes.prior(None) if self.recurrent and self.layer is not None else None
-        return activate(self.mixtures, X, n_threads, prior, zero_rows)
+        return activate(self.mixtures, X, n_threads, prior)
 
     def posterior(self, activities: sparse.csr_array) -> Array:
         """Return the probabilities of the classes for rows with the given activities, N x K."""
@@ -172,11 +172,10 @@ def activate(
     X: Matrix,
     n_threads: int,
     prior: Prior | None = None,
-    zero_rows: ZeroRows = "uniform",
 ) -> sparse.csr_array:
     """Return the activities of checked rows in all mixtures, side by side."""
     members = [mixture.with_threads(n_threads) for mixture in mixtures]
-    return side_by_side([m.activate(X, prior, zero_rows)[1].to_csr(m.n_fields) for m in members])
+    return side_by_side([m.activate(X, prior)[1].to_csr(m.n_fields) for m in members])
 
 
 def side_by_side(activities: Sequence[sparse.csr_array]) -> sparse.csr_array:

@@ -13,7 +13,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior
 from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
-from tnesi.model.rows import Matrix, Rows, ZeroRows, normalize
+from tnesi.model.rows import Matrix, Rows, normalize
 
 Array = npt.NDArray[Any]
 
@@ -63,11 +63,9 @@ class MixtureModel:
         """Return the same model, which uses this many threads."""
         return replace(self, search=replace(self.search, n_threads=n_threads))
 
-    def activate(
-        self, X: Matrix, prior: Prior | None = None, zero_rows: ZeroRows = "uniform"
-    ) -> tuple[Rows, Activities]:
+    def activate(self, X: Matrix, prior: Prior | None = None) -> tuple[Rows, Activities]:
         """Normalize checked rows; return them with their activities."""
-        rows = normalize(X, self.row_sum, zero_rows)
+        rows = normalize(X, self.row_sum)
         with single_threaded_blas() if self.search.uses_blas else nullcontext():
             return rows, self.search.find(self.fields, rows, prior)
 

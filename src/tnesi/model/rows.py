@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from tnesi import kernels
+from tnesi.errors import InvalidDataError, InvalidParameterError
 
 Array = npt.NDArray[Any]
 Matrix = Array | sparse.csr_array
-ZeroRows = Literal["error", "uniform"]
 
 _MOMENT_ROWS = 512
 _EVEN_BYTES = 2**30
@@ -181,17 +181,12 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
     return sparse.csr_array((data, indices, indptr), shape=X.shape)
 
 
-def check_sums(sums: Array, zero_rows: ZeroRows, number: Array | None = None) -> None:
-    """Refuse rows that cannot be normalized; `number` is what the user calls them, where it is not their place."""
-    zero = np.flatnonzero(sums == 0)
-    if zero.size and zero_rows == "error":
-        first = zero[0] if number is None else number[zero[0]]
-        more = f" (and {zero.size - 1} more)" if zero.size > 1 else ""
-        raise ValueError(
-            f"row {first}{more} is all zero: drop such rows, or pass zero_rows='uniform' to treat them as evenly spread"
-        )
+def check_sums(sums: Array) -> None:
+    """Refuse rows that cannot be normalized."""
     if not np.isfinite(sums.max()):
-        raise ValueError("the sum of a row overflows: scale the data down (only the proportions in a row matter)")
+        raise InvalidDataError(
+            "the sum of a row overflows", advice="scale the data down (only the proportions in a row matter)"
+        )
 
 
 class UsableRows(NamedTuple):
@@ -211,14 +206,13 @@ class UsableRows(NamedTuple):
     zero: Array
 
 
-def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> UsableRows:
-    """Return `X` as uint8 or float32 and its row sums; an all-zero row is an error, or becomes an even one.
+def usable_rows(X: Matrix) -> UsableRows:
+    """Return `X` as uint8 or float32 and its row sums; an all-zero row becomes an even one.
 
-    A sparse `X` is in canonical form and becomes float32. `number` is what the user calls the rows, where it is not
-    their place in `X`.
+    A sparse `X` is in canonical form and becomes float32.
     """
     sums = row_sums(X)
-    check_sums(sums, zero_rows, number)
+    check_sums(sums)
     zero = np.flatnonzero(sums == 0)
     if zero.size:
         X = _with_even_rows(X, zero)
@@ -236,7 +230,7 @@ def usable_rows(X: Matrix, zero_rows: ZeroRows, number: Array | None = None) -> 
     return UsableRows(np.ascontiguousarray(X), sums, zero)
 
 
-def normalize(X: Matrix, row_sum: float, zero_rows: ZeroRows = "uniform") -> Rows:
+def normalize(X: Matrix, row_sum: float) -> Rows:
     """Normalize non-negative rows to the sum `row_sum` (A).
 
     Examples
@@ -247,7 +241,7 @@ def normalize(X: Matrix, row_sum: float, zero_rows: ZeroRows = "uniform") -> Row
     array([[3., 7.],
            [1., 9.]], dtype=float32)
     """
-    X, sums, _ = usable_rows(X, zero_rows)
+    X, sums, _ = usable_rows(X)
     check_row_sum(row_sum, X.shape[1])
     return Rows(X, ((row_sum - X.shape[1]) / sums).astype(np.float32), float(row_sum))
 
@@ -255,7 +249,12 @@ def normalize(X: Matrix, row_sum: float, zero_rows: ZeroRows = "uniform") -> Row
 def check_row_sum(row_sum: float, n_features: int) -> None:
     """Refuse a sum that leaves nothing to share out."""
     if row_sum <= n_features:
-        raise ValueError(
-            f"row_sum={row_sum:g} must be larger than the number of features ({n_features}): every feature gets 1 and the "
-            f"rest is shared out. Pass row_sum='auto', or for images of this size try row_sum={n_features + 116}"
+        raise InvalidParameterError(
+            "{row_sum}={given:g} must be larger than the number of features ({n_features}), as every feature gets 1 "
+            "and the rest is shared out",
+            given=row_sum,
+            n_features=n_features,
+            usual=n_features + 116,
+            parameter="row_sum",
+            advice="pass {row_sum:auto}, or for images of this size try {usual}",
         )

@@ -35,14 +35,14 @@ _PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _MOST_CHARACTERS = 2**24
 _ROUNDING = 1e-4
 _MOST_PER_ROW_SUM = 1e6
-"""The Hebbian solver starts with fields that sum to more than the row_sum, and some never win."""
+"""The online rule starts with fields that sum to more than the row_sum, and some never win."""
 
 
 def check_shapes(header: Header) -> None:
     """Refuse a header that does not fit its arrays, or arrays that do not fit each other."""
     names, members = header.shapes.keys(), header.members
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
-    if header.kind == "classifier":
+    if header.kind != "mixture":
         if header.classes:
             wanted |= {"class_weights"} | names & {"class_sizes"}
         wanted |= _TRAINING | names & {"row_weights", "present"} if _has_rows(header) else set()

@@ -33,7 +33,8 @@ class Header:
     ----------
     format : int
         Version of the format.
-    kind : {"classifier", "mixture"}
+    kind : {"mixture", "classifier", "network"}
+        PoissonMixture, SimpletronClassifier, or NeuralSimpletron (of `tnesi.paper`).
     created : str
         Date and time of saving (ISO 8601, UTC).
     versions : dict of str
@@ -46,7 +47,7 @@ class Header:
         Height and width, where the rows are images.
     feature_names : list of str or None
     parameters : dict
-        Of the model, without `callback`.
+        Of the model, without `execution`.
     mixture_parameters : dict or None
         Of the classifier's first layer.
     classes : list or None
@@ -63,8 +64,8 @@ class Header:
     further_mixtures : list of dict
         Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
         `mixture_parameters`.
-    label_method : {"hebbian", "cluster", "soft", ""}
-        How the second layer was learned; "" where that was interrupted. "hebbian" for a mixture.
+    labeling : {"clusters", "spreading", "self-labeling", "supervised", ""}
+        How the second layer was learned; "" where that was interrupted, and for a mixture.
     sharpness : float
         The power to which probabilities are raised.
     unknown : bool
@@ -95,7 +96,7 @@ class Header:
     lower_bound: float
     history: list[dict[str, Any]]
     further_mixtures: list[dict[str, Any]]
-    label_method: str
+    labeling: str
     sharpness: float
     unknown: bool
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -151,16 +152,14 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
         if not holds(found[name]):
             raise ValueError(f"{name} in its header is not {wanted}")
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
-    if of_classifier != [found["kind"] == "classifier"] * 3:
+    if of_classifier != [found["kind"] != "mixture"] * 3:
         raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
-    without_labels = "" if found["kind"] == "classifier" else "hebbian"
-    of_labels = found["recurrent"] or found["unknown"] or found["label_method"] != without_labels
-    if not found["classes"] and of_labels:
-        raise ValueError("only a classifier with labels is recurrent, or has a label_method or an unknown class")
+    if not found["classes"] and (found["recurrent"] or found["unknown"] or found["labeling"]):
+        raise ValueError("only a classifier with labels is recurrent, or has a labeling or an unknown class")
     if found["kind"] != "classifier" and found["further_mixtures"]:
         raise ValueError("only a classifier has further_mixtures")
-    if found["further_mixtures"] and found["recurrent"]:
-        raise ValueError("only a classifier that is not recurrent has further_mixtures")
+    if found["kind"] != "network" and found["recurrent"]:
+        raise ValueError("only a network is recurrent")
     if found["image_shape"] is not None:
         found["image_shape"] = tuple(found["image_shape"])
     return Header(**found, shapes=shapes)
@@ -230,6 +229,10 @@ def _is_scalars(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(entry, _SCALARS) for entry in value.values())
 
 
+def _is_parameters(value: Any) -> bool:
+    return isinstance(value, dict) and _depth(value) <= _DEEPEST
+
+
 def _is_record(value: Any) -> bool:
     return (
         _is_scalars(value)
@@ -251,7 +254,7 @@ def _is_member(value: Any) -> bool:
 
 
 CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "kind": ("'classifier' or 'mixture'", lambda v: v in ("classifier", "mixture")),
+    "kind": ("a known kind of model", lambda v: v in ("mixture", "classifier", "network")),
     "created": ("a text", lambda v: isinstance(v, str)),
     "versions": ("an object of texts", lambda v: _is_scalars(v) and _is_texts([*v.values()])),
     "provenance": (f"an object of at most {_DEEPEST} levels", lambda v: isinstance(v, dict) and _depth(v) <= _DEEPEST),
@@ -261,8 +264,8 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda v: v is None or (isinstance(v, list) and len(v) == 2 and all(_is_integer(side, 1) for side in v)),
     ),
     "feature_names": ("a list of texts", lambda v: v is None or _is_texts(v)),
-    "parameters": ("an object of plain values", _is_scalars),
-    "mixture_parameters": ("an object of plain values", lambda v: v is None or _is_scalars(v)),
+    "parameters": ("an object of plain values", _is_parameters),
+    "mixture_parameters": ("an object of plain values", lambda v: v is None or _is_parameters(v)),
     "classes": ("a list", lambda v: v is None or isinstance(v, list)),
     "class_dtype": ("a text", lambda v: v is None or isinstance(v, str)),
     "recurrent": ("true or false", lambda v: isinstance(v, bool)),
@@ -278,7 +281,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         f"a list of at most {MOST_MIXTURES - 1} mixtures",
         lambda v: isinstance(v, list) and len(v) < MOST_MIXTURES and all(map(_is_member, v)),
     ),
-    "label_method": ("a known method", lambda v: v in ("hebbian", "cluster", "soft", "")),
+    "labeling": ("a known method", lambda v: v in ("clusters", "spreading", "self-labeling", "supervised", "")),
     "sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
     "unknown": ("true or false", lambda v: isinstance(v, bool)),
 }

@@ -31,7 +31,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 import tnesi
+from tnesi.estimators.fitted_classifier import FittedClassifier
+from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.estimators.stored_parameters import KINDS, checked_parameters, is_seed, kind_of, plain_parameters
 from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.fields import Fields
@@ -68,10 +70,8 @@ from tnesi.training.mixture import LearnedMixture
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
 Array = npt.NDArray[Any]
-Model = PoissonMixture | SimpletronClassifier
+Model = PoissonMixture | SimpletronClassifier | NeuralSimpletron
 
-_NOT_STORED = {"callback", "engine", "scheduler", "checkpoint", "resume"}
-"""Parameters that have to do with where and how a model learns, not with what."""
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
 
 
@@ -87,7 +87,7 @@ def save(
 
     Parameters
     ----------
-    model : PoissonMixture or SimpletronClassifier
+    model : PoissonMixture, SimpletronClassifier or NeuralSimpletron
     path : str or Path
         By convention it ends in ``.tnesi``. A file that is there already is replaced.
     provenance : dict, optional
@@ -96,15 +96,13 @@ def save(
     image_shape : (int, int), optional
         Height and width, where the rows are images.
     training : bool, default=True
-        Whether to keep what `fit_labels` and the attributes that tell of the training rows (`transduction_`,
-        `label_distributions_`, `label_confidence_` and `label_rivals_`, `unknown_share_`) need of them: their labels
-        and activities, not the rows themselves.
+        Whether to store the labels and activities of the training rows (not the rows themselves). `fit_labels`,
+        `suggest` and the attributes that describe training rows, such as `transduction_`, need them.
 
     Notes
     -----
-    Everything that the model computes is the same after loading, to the last bit. `callback` is not stored, nor is
-    a generator given as `random_state` (a seed is), nor where the model was learned (`engine`, `scheduler`,
-    `checkpoint` and `resume`).
+    A loaded model computes the same bits as the original. A generator given as `random_state` is not stored (a seed
+    is), nor is where the model was learned (`execution`).
 
     Examples
     --------
@@ -112,7 +110,7 @@ def save(
     >>> import tnesi
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = tnesi.SimpletronClassifier(100, row_sum=180, random_state=0).fit(X, y)
+    >>> clf = tnesi.SimpletronClassifier(tnesi.PoissonMixture(100), random_state=0).fit(X, y)
     >>> path = Path(tempfile.mkdtemp()) / "digits.tnesi"
     >>> tnesi.save(clf, path, provenance={"data": "digits"}, image_shape=(8, 8))
     >>> bool((tnesi.load(path).predict(X) == clf.predict(X)).all())
@@ -120,14 +118,13 @@ def save(
     >>> read_header(path).provenance
     {'data': 'digits'}
     """
-    if type(model) not in (PoissonMixture, SimpletronClassifier):
-        raise TypeError(f"a {type(model).__name__} cannot be saved: pass a PoissonMixture or a SimpletronClassifier")
+    kind = kind_of(model)
     check_is_fitted(model)
-    if isinstance(model, SimpletronClassifier):
+    if isinstance(model, FittedClassifier):
         model.settle()
     with _explained(f"the model cannot be saved as {path}"):
         arrays = _arrays_of(model, training)
-        text = to_json(_describe(model, provenance, image_shape))
+        text = to_json(_describe(model, kind, provenance, image_shape))
         header = parse(text, {name: array.shape for name, array in arrays.items()})
         check_shapes(header)
         check_values(header, arrays)
@@ -161,7 +158,8 @@ def load(path: str | Path) -> Model:
         if header.kind == "mixture":
             return mixtures[0]
         models = tuple(mixture.model_ for mixture in mixtures)
-        return SimpletronClassifier.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
+        kind = NeuralSimpletron if header.kind == "network" else SimpletronClassifier
+        return kind.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
 
 
 def read_header(path: str | Path) -> Header:
@@ -185,9 +183,11 @@ def _explained(start: str, advice: str = "") -> Iterator[None]:
 # What a model holds -> header and arrays
 
 
-def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tuple[int, int] | None) -> Header:
-    classifier = model if isinstance(model, SimpletronClassifier) else None
-    first, *others = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
+def _describe(
+    model: Model, kind: str, provenance: dict[str, Any] | None, image_shape: tuple[int, int] | None
+) -> Header:
+    classifier = model if isinstance(model, FittedClassifier) else None
+    first, *others = model.mixtures_ if isinstance(model, FittedClassifier) else [model]
     value = classifier.model_ if classifier else None
     values = value.mixtures if value else (first.model_,)
     layer = value.layer if value else None
@@ -195,19 +195,19 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
     names = getattr(model, "feature_names_in_", None)
     return Header(
         format=FORMAT,
-        kind="classifier" if classifier else "mixture",
+        kind=kind,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={"tnesi": tnesi.__version__, "numpy": np.__version__, "python": platform.python_version()},
         provenance=dict(provenance or {}),
-        notes=[] if _is_seed(model.random_state) else [_NOT_SAVED],
+        notes=[] if is_seed(model.random_state) else [_NOT_SAVED],
         image_shape=image_shape,
         feature_names=None if names is None else names.tolist(),
-        parameters=_parameters_of(model),
+        parameters=plain_parameters(model),
         classes=None if classes is None else classes.tolist(),
         class_dtype=None if classes is None else classes.dtype.newbyteorder("<").str if classes.size else "<i8",
         recurrent=value is not None and layer is not None and value.recurrent,
         further_mixtures=[_describe_mixture(mixture, own) for mixture, own in zip(others, values[1:], strict=True)],
-        label_method=layer.method if layer else "" if classifier else "hebbian",
+        labeling=layer.method if layer else "",
         sharpness=layer.classes.sharpness if layer else 1.0,
         unknown=layer is not None and layer.unknown,
         **_describe_mixture(first, values[0]) | ({} if classifier else {"mixture_parameters": None}),
@@ -217,7 +217,7 @@ def _describe(model: Model, provenance: dict[str, Any] | None, image_shape: tupl
 def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str, Any]:
     learned, search = mixture.learned_, model.search
     return {
-        "mixture_parameters": _parameters_of(mixture),
+        "mixture_parameters": plain_parameters(mixture),
         "search": search.name,
         "doubtful_below": search.doubtful_below if isinstance(search, NeighborSearch) else None,
         "row_sum": model.row_sum,
@@ -229,28 +229,15 @@ def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str,
     }
 
 
-def _is_seed(random_state: Any) -> bool:
-    return random_state is None or isinstance(random_state, Integral)
-
-
-def _parameters_of(model: Model) -> dict[str, Any]:
-    parameters: dict[str, Any] = model.get_params(deep=False)
-    for name in _NOT_STORED:
-        del parameters[name]
-    if not _is_seed(parameters["random_state"]):
-        parameters["random_state"] = None
-    return parameters
-
-
 def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
     found: dict[str, Array | None] = {}
-    values = model.model_.mixtures if isinstance(model, SimpletronClassifier) else (model.model_,)
+    values = model.model_.mixtures if isinstance(model, FittedClassifier) else (model.model_,)
     for m, value in enumerate(values):
         own: dict[str, Array | None] = {"weights": value.fields.w, "weight_sums": value.fields.w_sum}
         if isinstance(value.search, NeighborSearch):
             own["lists"] = value.search.lists
         found |= {array_name(name, m): array for name, array in own.items()}
-    if isinstance(model, SimpletronClassifier):
+    if isinstance(model, FittedClassifier):
         found |= _arrays_of_classifier(model.model_, training)
     return {name: np.ascontiguousarray(array) for name, array in found.items() if array is not None}
 
@@ -330,31 +317,14 @@ def _check_start(path: Path) -> None:
 def _parameters_from(header: Header) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the parameters of the model, and of its mixtures, after a check that the estimators accept them."""
     if header.mixture_parameters is None:
-        return header.parameters, [_checked(PoissonMixture, header.parameters)]
-    of_mixtures = [_checked(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
-    return _checked(SimpletronClassifier, header.parameters), of_mixtures
-
-
-def _checked(kind: type[Model], parameters: dict[str, Any]) -> dict[str, Any]:
-    model = kind()
-    known = model.get_params(deep=False).keys() - _NOT_STORED
-    if unknown := parameters.keys() - known:
-        raise ModelFileError(
-            f"this tnesi does not know the parameters {', '.join(sorted(unknown)[:5])!r}: if a newer one made the "
-            "file, pip install --upgrade tnesi"
-        )
-    model.set_params(**parameters).check_parameters()
-    seed = model.random_state
-    if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
-        raise ValueError(f"random_state={seed!r}: a seed is an integer from 0 to 2**32 - 1")
-    if not isinstance(model.verbose, int):
-        raise ValueError(f"verbose={model.verbose!r} is not an integer")
-    return parameters
+        return header.parameters, [checked_parameters(PoissonMixture, header.parameters)]
+    of_mixtures = [checked_parameters(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
+    return checked_parameters(KINDS[header.kind], header.parameters), of_mixtures
 
 
 def _read_mixture(header: Header, arrays: dict[str, Array]) -> LearnedMixture:
     fields = replace(Fields.from_weights(arrays["weights"]), w_sum=arrays["weight_sums"])
-    n_threads = resolve_threads((header.mixture_parameters or header.parameters).get("n_threads"))
+    n_threads = resolve_threads((header.mixture_parameters or header.parameters).get("n_jobs"))
     search: Search
     if header.search == "full":
         search = FullSearch(n_threads)
@@ -384,5 +354,5 @@ def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays:
     layer = None
     if header.classes:
         classes = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
-        layer = SecondLayer(classes, classes_of(header), header.label_method, header.unknown)
+        layer = SecondLayer(classes, classes_of(header), header.labeling, header.unknown)
     return ClassifierModel(mixtures, layer, header.recurrent, rows, label)

@@ -81,7 +81,7 @@ def _run(protocol: Protocol, network: Network, data: Data, key: Key) -> dict[str
         "error": 100 * float(np.mean(~right)),
         "calibration_error": 100 * calibration_error(top, right),
         "confidence": 100 * float(np.mean(top)),
-        "chosen": network.classifier.label_method_,
+        "chosen": network.classifier.labeling_,
         "seconds": {
             "first layer": network.seconds,
             "second layer": learned - began,

@@ -1,10 +1,10 @@
-"""A network whose first layer is learned once and named by many label sets: what all runs of a seed share."""
+"""A network whose first layer is learned once and then named by many label sets: what all runs of a seed share."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from inspect import signature
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +12,46 @@ import numpy as np
 import numpy.typing as npt
 
 from tnesi.data import Data, few_labels
-from tnesi.estimators.interruption import ctrl_c_stops
+from tnesi.estimators.interruption import raise_interrupts
+from tnesi.estimators.neural_simpletron import NeuralSimpletron
+from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.execution.settings import Local
+from tnesi.labeling.second_layer import SelfLabeling
 from tnesi.model.rows import Matrix
 from tnesi.model_file import ModelFileError, load, save
 from tnesi.paper import presets
 from tnesi.paper.protocol import Labels, Method, Protocol
+from tnesi.training.rules import OnlineRule
 
 Array = npt.NDArray[Any]
+Classifier = SimpletronClassifier | NeuralSimpletron
 
 _KEEP_FROM = 60.0
 """A mixture that took more seconds than this is kept in a file until all of its runs are done."""
-_OURS = ("solver", "max_iter", "tol", "prior_strength", "label_learning_rate")
+_OF_MIXTURE = ("n_components", "row_sum", "prior_strength", "max_iter", "tol")
+_OF_RULE = [entry.name for entry in fields(OnlineRule)]
 
 
-def build(protocol: Protocol, method: Method, seed: int) -> SimpletronClassifier:
-    """Return the network of a method, not fitted yet: the preset's with the protocol's parameters."""
-    changes = protocol.parameters | method.parameters
-    if protocol.solver == "em":
-        defaults = signature(SimpletronClassifier).parameters
-        changes = {name: defaults[name].default for name in _OURS} | changes
-    preset: Callable[..., SimpletronClassifier] = getattr(presets, method.preset)
-    return preset(random_state=seed, **changes)
+def build(protocol: Protocol, method: Method, seed: int) -> Classifier:
+    """Return the network of a method, not fitted yet: the preset's with the protocol's parameters.
+
+    By EM it is the classifier of this package with the network's number of fields, truncation and threshold.
+    """
+    given = protocol.parameters | method.parameters
+    preset: Callable[..., NeuralSimpletron] = getattr(presets, method.preset)
+    if protocol.solver == "hebbian":
+        rule = OnlineRule(**{name: given.pop(name) for name in _OF_RULE if name in given})
+        given.pop("prior_strength", None)  # the published rule has no prior
+        return preset(random_state=seed, rule=rule, **given)
+    usual = preset()
+    of_mixture = {name: given[name] for name in _OF_MIXTURE if name in given}
+    return SimpletronClassifier(
+        PoissonMixture(truncation=given.get("truncation", usual.truncation), **of_mixture),
+        labeling=given.get("labeling", SelfLabeling(threshold=given.get("threshold", usual.threshold))),
+        n_mixtures=given.get("n_mixtures", 1),
+        random_state=seed,
+    )
 
 
 class Network:
@@ -47,7 +65,7 @@ class Network:
 
     def __init__(
         self,
-        classifier: SimpletronClassifier,
+        classifier: Classifier,
         data: Data,
         rows: slice,
         *,
@@ -65,22 +83,23 @@ class Network:
             save(self.classifier, keep)
 
     def _learned(
-        self, classifier: SimpletronClassifier, X: Matrix, callback: Callable[[dict[str, Any]], Any] | None
-    ) -> SimpletronClassifier:
-        with ctrl_c_stops():  # with all labels: there is nothing to infer, so the second layer takes no time
-            classifier.set_params(callback=callback).fit(X, self.y)
-        classifier.set_params(callback=None)
+        self, classifier: Classifier, X: Matrix, callback: Callable[[dict[str, Any]], Any] | None
+    ) -> Classifier:
+        name = "mixture__execution" if isinstance(classifier, SimpletronClassifier) else "execution"
+        with raise_interrupts():  # with all labels: there is nothing to infer, so the second layer takes no time
+            classifier.set_params(**{name: Local(callback=callback)}).fit(X, self.y)
+        classifier.set_params(**{name: None})
         return classifier
 
     @staticmethod
-    def _kept(keep: Path | None) -> SimpletronClassifier | None:
+    def _kept(keep: Path | None) -> Classifier | None:
         if keep is None or not keep.exists():
             return None
         try:
             found = load(keep)
         except ModelFileError:
             return None
-        return found if isinstance(found, SimpletronClassifier) else None
+        return found if isinstance(found, Classifier) else None
 
     def learn(self, labels: Labels, seed: int, max_iter: int | None = None) -> int:
         """Learn the second layer from so many labels per class, drawn with `seed`; return how many there are.
@@ -92,11 +111,13 @@ class Network:
 
     def learn_from(self, y: Array, seed: int, max_iter: int | None = None) -> int:
         """Learn the second layer from labels of the training rows, None where there is none; return their number."""
-        usual = self.classifier.max_iter
-        self.classifier.set_params(random_state=seed, max_iter=max_iter or usual)
-        with ctrl_c_stops():
-            self.classifier.fit_labels(y)
-        self.classifier.set_params(max_iter=usual)
+        classifier = self.classifier.set_params(random_state=seed)
+        with raise_interrupts():
+            if max_iter is not None and isinstance(classifier, NeuralSimpletron):
+                usual = classifier.rule
+                classifier.set_params(rule=replace(usual, max_iter=max_iter)).fit_labels(y).set_params(rule=usual)
+            else:
+                classifier.fit_labels(y)
         return sum(label is not None for label in y.tolist())
 
     def test_posterior(self) -> Array:

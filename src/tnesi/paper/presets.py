@@ -1,7 +1,7 @@
 """The family of Neural Simpletrons by name, with the parameters published for MNIST.
 
-All are settings of :class:`tnesi.SimpletronClassifier`; any parameter can be changed in the call, for instance
-``t_nesi(solver="em", row_sum="auto")`` for the same network learned by EM.
+All return a :class:`tnesi.paper.NeuralSimpletron`; pass any parameter to change it, for instance
+``t_nesi(rule=EM(), row_sum="auto")`` for the same network learned by EM.
 
 ============================ ========== ============== =========
 name                         truncation self-labeling recurrent
@@ -14,8 +14,8 @@ t_nesi                       yes        yes            no
 truncated_recurrent_nesi     yes        yes            yes
 ============================ ========== ============== =========
 
-The first four are of Forster, Sheikh and Lücke, `t_nesi` is of Forster and Lücke (2017); the last one is
-unpublished. The published runs with one label per class made 2,000 iterations: pass ``max_iter=2000``.
+The first four are from Forster, Sheikh and Lücke, `t_nesi` is from Forster and Lücke (2017); the last one is
+unpublished. The published runs with one label per class make 2,000 passes: pass ``rule=OnlineRule(max_iter=2000)``.
 
 Examples
 --------
@@ -30,54 +30,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.estimators.neural_simpletron import NeuralSimpletron
 
 __all__ = ["ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncated_recurrent_nesi"]
 
-_PUBLISHED: dict[str, Any] = {
-    "n_components": 10_000,
-    "row_sum": 900,
-    "solver": "hebbian",
-    "max_iter": 500,
-    "tol": 0.0,
-    "prior_strength": 0.0,
-    "batch_size": 25,
-    "learning_rate": 0.2,
-    "label_method": "hebbian",
-    "label_learning_rate": 0.2,
-    "threshold": 0.6,
-}
 
-
-def _preset(changes: dict[str, Any], **settings: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{**_PUBLISHED, **settings, **changes})
-
-
-def ff_nesi(**changes: Any) -> SimpletronClassifier:
+def ff_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, not truncated; the second layer learns from labeled rows only."""
-    return _preset(changes, truncation=None, self_labeling=False, recurrent=False)
+    return NeuralSimpletron(**{"truncation": None, "self_labeling": False, **changes})
 
 
-def ff_plus_nesi(**changes: Any) -> SimpletronClassifier:
+def ff_plus_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, not truncated, with self-labeling."""
-    return _preset(changes, truncation=None, self_labeling=True, recurrent=False)
+    return NeuralSimpletron(**{"truncation": None, **changes})
 
 
-def r_nesi(**changes: Any) -> SimpletronClassifier:
+def r_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, not truncated; the second layer learns from labeled rows only."""
-    return _preset(changes, truncation=None, self_labeling=False, recurrent=True)
+    return NeuralSimpletron(**{"truncation": None, "self_labeling": False, "recurrent": True, **changes})
 
 
-def r_plus_nesi(**changes: Any) -> SimpletronClassifier:
+def r_plus_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, not truncated, with self-labeling."""
-    return _preset(changes, truncation=None, self_labeling=True, recurrent=True)
+    return NeuralSimpletron(**{"truncation": None, "recurrent": True, **changes})
 
 
-def t_nesi(**changes: Any) -> SimpletronClassifier:
+def t_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, truncated, with self-labeling: the paper's network."""
-    return _preset(changes, truncation=15, self_labeling=True, recurrent=False)
+    return NeuralSimpletron(**changes)
 
 
-def truncated_recurrent_nesi(**changes: Any) -> SimpletronClassifier:
+def truncated_recurrent_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, truncated, with self-labeling."""
-    return _preset(changes, truncation=15, self_labeling=True, recurrent=True)
+    return NeuralSimpletron(**{"recurrent": True, **changes})

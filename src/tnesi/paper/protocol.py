@@ -186,7 +186,7 @@ def read_protocol(
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)
-    em_only = protocol.kind == "likelihood" or any("label_method" in method.parameters for method in protocol.methods)
+    em_only = protocol.kind == "likelihood" or any("labeling" in method.parameters for method in protocol.methods)
     if em_only and solver == "hebbian":
         raise ValueError(f"{name} follows EM only: leave out the solver")
     if methods is not None and protocol.methods:

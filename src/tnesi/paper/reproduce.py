@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tnesi.data import Data, DataNotFoundError, load_named
+from tnesi.estimators.stored_parameters import plain_parameters
 from tnesi.paper.labeling import possible_labels, run_labeling
 from tnesi.paper.likelihood import run_likelihood
 from tnesi.paper.machine import machine
@@ -49,7 +50,7 @@ def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None 
     data_of = {task.name: data for task in protocol.tasks if (data := _find(protocol, task, progress))}
     if protocol.kind == "labels":
         protocol = replace(protocol, tasks=tuple(_possible(protocol, task, data_of) for task in protocol.tasks))
-    networks = {method.name: build(protocol, method, 0).get_params() for method in protocol.methods}
+    networks = {method.name: plain_parameters(build(protocol, method, 0)) for method in protocol.methods}
     fingerprints = {name: data.fingerprint for name, data in data_of.items()}
     configuration = protocol.as_json() | {
         "settings": protocol.settings() | {"networks": networks, "data": fingerprints},

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from tnesi.estimators.interruption import ctrl_c_stops
+from tnesi.estimators.interruption import raise_interrupts
 from tnesi.estimators.parameters import canonical, check_integer
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.execution.settings import Local
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.labels import encode_labels
+from tnesi.labeling.second_layer import SelfLabeling
 from tnesi.model.free_energy import FreeEnergy
 from tnesi.model.rows import normalize
 from tnesi.search.exact import log_likelihood
@@ -27,7 +29,7 @@ Array = npt.NDArray[Any]
 
 _LIKELIHOOD_ROWS = 5000
 _ROW_SUM_FACTORS = (1.0, 0.5, 2.0)
-"""Norms that are tried: what `row_sum="auto"` leaves to share out above 1 per feature, and half and twice of it."""
+"""Row sums that are tried: what `row_sum="auto"` leaves to share out above 1 per feature, and half and twice of it."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Tuned:
     trials : list of Trial
         All settings, best first.
     likelihoods : dict
-        Exact log-likelihood per row in nats by (row_sum, truncation), on a sample of the rows (the mean over the mixtures
-        of a committee); comparable between truncations of one row_sum.
+        Exact log-likelihood per row in nats by (row_sum, truncation), on a sample of the rows (the mean over the
+        mixtures of a committee); comparable between truncations of one row sum.
     n_train, n_validation : int
         Labels in the two halves.
     """
@@ -99,6 +101,7 @@ def tune(
     row_sums: Sequence[float] | None = None,
     thresholds: Sequence[float] = (0.4, 0.6, 0.8),
     n_splits: int = 10,
+    n_mixtures: int = 1,
     unlabeled: Any = -1,
     random_state: int = 0,
     progress: Progress | None = None,
@@ -116,9 +119,11 @@ def tune(
     y : array-like of shape (n_samples,)
         Labels, at least two for some class; other rows have the marker `unlabeled`.
     truncations, row_sums, thresholds : sequences
-        The settings. Norms are by default what "auto" chooses, and half and twice as much above 1 per feature.
+        The settings. Row sums are by default what "auto" chooses, and half and twice as much above 1 per feature.
     n_splits : int
         Random splits, over which the validation error is averaged.
+    n_mixtures : int
+        Mixtures of the classifier.
     unlabeled : object
         The marker of rows without a label.
     random_state : int
@@ -126,7 +131,7 @@ def tune(
     progress : Progress, optional
         Hears how far it is.
     **parameters : dict
-        Other parameters of SimpletronClassifier; `label_method` is "hebbian" if not given, the one with a threshold.
+        Other parameters of the mixture, such as `n_components`.
 
     Returns
     -------
@@ -146,31 +151,29 @@ def tune(
         if given is not None and len(given) == 0:
             raise ValueError(f"{name} is empty: give at least one value to try")
     progress = progress or Progress()
-    parameters = {"label_method": "hebbian"} | parameters
     codes, _ = encode_labels(y, unlabeled)
     if np.bincount(codes[codes >= 0]).max() < 2:
         raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")
     splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
     if row_sums is None:
-        progress.tell("choosing row_sums from the data")
+        progress.tell("choosing row sums from the data")
         row_sums = _row_sums_around_auto(X, random_state, parameters)
     progress.begin(len(row_sums) * len(truncations) * len(thresholds))
     trials: list[Trial] = []
     likelihoods: dict[tuple[float, int], float] = {}
     for row_sum, truncation in product(row_sums, truncations):
         name = f"A = {row_sum:.4g}, C' = {truncation}"
-        classifier = SimpletronClassifier(
-            truncation=truncation, row_sum=row_sum, unlabeled=-1, random_state=random_state, **parameters
-        )
-        listener = tell_iterations(progress, name)
-        with ctrl_c_stops():
-            classifier.set_params(callback=listener).fit(X, codes).set_params(callback=None)
+        run = Local(callback=tell_iterations(progress, name))
+        mixture = PoissonMixture(truncation=truncation, row_sum=row_sum, execution=run, **parameters)
+        classifier = SimpletronClassifier(mixture, n_mixtures=n_mixtures, random_state=random_state)
+        with raise_interrupts():
+            classifier.fit(X, np.full(codes.size, -1))
         likelihoods[row_sum, truncation] = float(
             np.mean([_likelihood(mixture, X, random_state) for mixture in classifier.mixtures_])
         )
         for threshold in thresholds:
             progress.tell(f"{name}, threshold {threshold:g}")
-            classifier.set_params(threshold=threshold)
+            classifier.set_params(labeling=SelfLabeling(threshold=threshold))
             errors = [_validation_error(classifier, codes, *split) for split in splits]
             progress.advance()
             spread = float(np.std(errors, ddof=1)) if n_splits > 1 else float("nan")
@@ -183,17 +186,18 @@ def tune(
 
 
 def _row_sums_around_auto(X: Any, random_state: int, parameters: dict[str, Any]) -> list[float]:
-    known = PoissonMixture().get_params()
-    quick = {name: value for name, value in parameters.items() if name in known} | {"max_iter": 1, "tol": 0.0}
-    with ctrl_c_stops():
+    quick = parameters | {"max_iter": 1, "tol": 0.0}
+    with raise_interrupts():
         mixture = PoissonMixture(random_state=random_state, **quick).fit(X)
-    return [mixture.n_features_in_ + factor * (mixture.row_sum_ - mixture.n_features_in_) for factor in _ROW_SUM_FACTORS]
+    return [
+        mixture.n_features_in_ + factor * (mixture.row_sum_ - mixture.n_features_in_) for factor in _ROW_SUM_FACTORS
+    ]
 
 
 def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Array, validation: Array) -> float:
     some = np.full(codes.shape, -1, np.int64)
     some[train] = codes[train]
-    with ctrl_c_stops():
+    with raise_interrupts():
         classifier.fit_labels(some)
     return float(np.mean(classifier.transduction_[validation] != codes[validation]))
 
@@ -201,8 +205,8 @@ def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Arr
 def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
     X = canonical(X) if issparse(X) else np.asarray(X)
     chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
-    n_threads = resolve_threads(mixture.n_threads)
-    rows = normalize(X[np.sort(chosen)], mixture.row_sum_, mixture.zero_rows)
+    n_threads = resolve_threads(mixture.n_jobs)
+    rows = normalize(X[np.sort(chosen)], mixture.row_sum_)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
     with single_threaded_blas():
         return energy.mean(log_likelihood(mixture.model_.fields, rows, n_threads))

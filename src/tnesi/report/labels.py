@@ -14,10 +14,11 @@ Array = npt.NDArray[Any]
 DOUBTFUL = 0.8
 """Classes with a lower confidence may have been confused."""
 METHODS = {
-    "hebbian": "self-labeling (hebbian)",
-    "cluster": "clusters that were found first and named by the labels (cluster)",
-    "soft": "labels that spread over the fields (soft)",
-    "": "labeled rows only, as it was interrupted",
+    "clusters": "The labels name clusters that were found without labels (clusters).",
+    "spreading": "Unlabeled rows got the class of similar rows (spreading).",
+    "self-labeling": "Unlabeled rows labeled themselves where the classifier was sure (self-labeling).",
+    "supervised": "The classes were learned from labeled rows only (supervised).",
+    "": "The classes were learned from labeled rows only, as learning was interrupted.",
 }
 _MOST_DOUBTS = 5
 
@@ -37,7 +38,7 @@ def doubts(model: SimpletronClassifier) -> list[Doubt]:
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> doubts(SimpletronClassifier(100, row_sum=180, random_state=0).fit(X, y))
+    >>> doubts(SimpletronClassifier(random_state=0).fit(X, y))
     []
     """
     found: dict[frozenset[Any], Doubt] = {}
@@ -68,7 +69,7 @@ def class_shares(model: SimpletronClassifier) -> Array | None:
 
 def second_layer_lines(model: SimpletronClassifier) -> list[str]:
     """Say how the second layer was learned, how large the classes are, and what is doubtful."""
-    said = [f"The second layer: {METHODS[model.settle().label_method_]}."]
+    said = [METHODS[model.settle().labeling_]]
     shares = class_shares(model)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())

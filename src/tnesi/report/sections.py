@@ -128,7 +128,7 @@ def _comparison(rows: list[Row], press: Press) -> Section:
 def labels_sections(folder: RunFolder, rows: list[Row], press: Press) -> list[Section]:
     errors, *others = text_tables(folder)
     note = (
-        "Lower is better. All methods name the same mixtures and get the same labels; hebbian is self-labeling after "
+        "Lower is better. All methods name the same mixtures and get the same labels; self-labeling runs after "
         "EM, not the published online rule. "
         "The last column compares auto with the best of the others, in points."
     )

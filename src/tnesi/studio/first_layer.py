@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tnesi.data.source import Data
 from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.execution.settings import Local
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.second_layer import new_labeler
 from tnesi.model.classifier_model import ClassifierModel, StoredRows, activate
@@ -103,7 +105,9 @@ class FirstLayer:
         """Return the first layer of a classifier that knows its training rows."""
         stored = classifier.model_.rows
         assert stored is not None
-        parameters = classifier.get_params(deep=False) | {"callback": None}
+        parameters = classifier.get_params(deep=False)
+        if classifier.mixture is not None:
+            parameters["mixture"] = clone(classifier.mixture).set_params(execution=None)
         return cls(tuple(classifier.mixtures_), stored, parameters, rows)
 
     @property
@@ -182,14 +186,11 @@ def _read_settings(kept: str) -> dict[str, Any]:
         return {}
 
 
-def new_classifier(settings: Settings, **changes: Any) -> SimpletronClassifier:
+def new_classifier(settings: Settings, **of_mixture: Any) -> SimpletronClassifier:
     """Return a classifier, not fitted yet, with the parameters of the studio."""
-    given: dict[str, Any] = {
-        "n_components": settings.fields or "auto",
-        "random_state": settings.seed or 0,
-        "zero_rows": "uniform",
-    }
-    return SimpletronClassifier(**given | changes)
+    return SimpletronClassifier(
+        PoissonMixture(**{"n_components": settings.fields or "auto", **of_mixture}), random_state=settings.seed or 0
+    )
 
 
 def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
@@ -198,7 +199,7 @@ def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
     def listener(entry: dict[str, Any]) -> bool:
         return tell(f"learning what the data are made of: {iteration_of(entry)}", 1 - 0.9 ** entry["iteration"])
 
-    classifier = new_classifier(settings, callback=listener)
+    classifier = new_classifier(settings, execution=Local(callback=listener))
     _fit(classifier, data.X)
     return FirstLayer.of(classifier)
 
@@ -236,7 +237,7 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     check_features(path, model.n_features_in_, data)
     mixtures = (model,) if isinstance(model, PoissonMixture) else tuple(model.mixtures_)
     activities = activate([mixture.model_ for mixture in mixtures], data.X, resolve_threads(None))
-    parameters = {"n_components": mixtures[0].n_components_, "n_mixtures": len(mixtures)}
+    parameters = {"mixture": PoissonMixture(mixtures[0].n_components_), "n_mixtures": len(mixtures)}
     stored = StoredRows(activities, None, None, data.rows.n_rows)
     return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0})
 

@@ -157,7 +157,7 @@ def _estimate(layer: FirstLayer, method: str, naming: Naming, label: Array, best
     a row's neighbors agree with it, and whether it would be in the same cluster had chance decided otherwise.
     """
     doubt = 1 - t.max(axis=1)
-    if method == "cluster":
+    if method == "clusters":
         chance = 1 - layer.labeler.clusters(t.shape[1]).agreement
         doubt = np.minimum(left_out_doubt(layer.activities, layer.mass, t) + chance, 1)
     return expected_error(doubt, label, best, layer.parts(), naming, method)

@@ -105,7 +105,7 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     share = np.bincount(best, minlength=naming.confidence.size) / best.size
     swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
     value, least = (min(1.0, float(each[free].mean()) + swapped) for each in (wrong, doubt))
-    worth = _WORTH_CLUSTERS + given.size if method == "cluster" else _WORTH_OTHERS + given.size / 3
+    worth = _WORTH_CLUSTERS + given.size if method == "clusters" else _WORTH_OTHERS + given.size / 3
     worth *= label.size / (label.size + _FEW_ROWS)
     low = float(betaincinv(max(least * worth, 1e-6), (1 - least) * worth + 1, _SIDE))
     high = float(betaincinv(value * worth + 1, max((1 - value) * worth, 1e-6), 1 - _SIDE))
@@ -139,7 +139,7 @@ def conflicts(labeler: Labeler, label: Array, best: Array, n_classes: int, metho
     seem to be wrong, classes overlap, and surroundings tell nothing.
     """
     points = np.flatnonzero(label >= 0)
-    if method == "cluster":
+    if method == "clusters":
         return _worst(_surrounded(labeler.activities, points, label, best, n_classes))
     test, found = LeftOut.of(label, n_classes, labeler.seed), []
     for out, rest in test.rounds():

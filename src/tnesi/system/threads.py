@@ -6,14 +6,14 @@ import os
 import sys
 
 
-def resolve_threads(n_threads: int | None) -> int:
-    """Return the number of threads: as asked, else this process's share of the processors it may use.
+def resolve_threads(n_jobs: int | None) -> int:
+    """Return the number of threads: `n_jobs`, or for None and -1 this process's share of the processors it may use.
 
     OMP_NUM_THREADS limits it, which joblib and Dask's nannies set for their processes. Tasks that run at the same time
     in a Dask worker share the processors.
     """
-    if n_threads is not None:
-        return int(n_threads)
+    if n_jobs not in (None, -1):
+        return int(n_jobs)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = max(1, available // _task_slots())
     return min(share, _number("OMP_NUM_THREADS", available))

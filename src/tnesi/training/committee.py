@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.settings import Listener, Record
 from tnesi.model.classifier_model import side_by_side
 from tnesi.training.mixture import LearnedMixture, MixtureParameters, learn_mixture
-from tnesi.training.monitor import Listener, Monitor, Record
+from tnesi.training.monitor import InterruptedWarning, Monitor
 from tnesi.training.self_labeling import TopLayer
 
 MOST_MIXTURES = 1000
@@ -30,13 +32,13 @@ class Committee(NamedTuple):
     mixtures : list of LearnedMixture
     activities : csr_array of shape (n_samples, n_fields)
         Of these rows, side by side.
-    trouble : str or None
+    trouble : ConvergenceWarning or None
         What to warn about.
     """
 
     mixtures: list[LearnedMixture]
     activities: sparse.csr_array
-    trouble: str | None
+    trouble: ConvergenceWarning | None
 
 
 def learn_committee(
@@ -91,17 +93,22 @@ def mean_lower_bound(mixtures: Sequence[LearnedMixture]) -> float:
 
 
 def _trouble(
-    parameters: MixtureParameters, n_learned: int, troubles: list[str | None], wanted: int, *, interrupted: bool
-) -> str | None:
+    parameters: MixtureParameters,
+    n_learned: int,
+    troubles: list[ConvergenceWarning | None],
+    wanted: int,
+    *,
+    interrupted: bool,
+) -> ConvergenceWarning | None:
     if interrupted:
-        return (
+        return InterruptedWarning(
             f"learning was interrupted: the committee has {n_learned} of {wanted} mixtures, each as its last "
             "complete iteration left it"
         )
     unfinished = sum(trouble is not None for trouble in troubles)
     if not unfinished:
         return None
-    return (
+    return ConvergenceWarning(
         f"{parameters.max_iter} iterations did not reach tol={parameters.tol:g} in {unfinished} of {wanted} mixtures: "
         "the model can be used, but more iterations (max_iter) may improve it"
     )

@@ -8,16 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from tnesi.errors import InvalidParameterError
 from tnesi.execution.engine import Engine
 from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.settings import Record
 from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.model.rows import ZeroRows, check_row_sum, normalize
+from tnesi.model.rows import check_row_sum, normalize
 from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
@@ -25,9 +28,10 @@ from tnesi.system.interrupt import completed
 from tnesi.system.memory import check_fields_fit
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.em import run_em
-from tnesi.training.monitor import Monitor, Record
+from tnesi.training.monitor import InterruptedWarning, Monitor
 from tnesi.training.online import run_hebbian
 from tnesi.training.row_sum import auto_row_sum
+from tnesi.training.rules import OnlineRule
 from tnesi.training.self_labeling import TopLayer
 
 Array = npt.NDArray[Any]
@@ -44,22 +48,20 @@ _LARGEST_RATIO = 10
 
 @dataclass(frozen=True)
 class MixtureParameters:
-    """How to learn a mixture; :class:`tnesi.PoissonMixture` says what each of these means.
+    """How to learn a mixture; :class:`tnesi.PoissonMixture` describes the parameters.
 
+    With `online`, the published rule replaces EM, and `max_iter`, `tol` and `prior_strength` are not used.
     `n_threads`, `checkpoint`, `resume` and `verbose` do not change the result.
     """
 
     n_components: int | Literal["auto"] = "auto"
     truncation: int | None = DEFAULT_TRUNCATION
     row_sum: float | Literal["auto"] = "auto"
-    solver: Literal["em", "hebbian"] = "em"
     search: Literal["neighbors", "exact"] = "neighbors"
     max_iter: int = 100
     tol: float = 2e-3
     prior_strength: float = 1.0
-    batch_size: int = 25
-    learning_rate: float = 0.2
-    zero_rows: ZeroRows = "uniform"
+    online: OnlineRule | None = None
     n_threads: int = 1
     checkpoint: Path | None = None
     resume: bool = False
@@ -111,15 +113,16 @@ class MixtureFit:
     activities: Activities = field(repr=False)
     monitor: Monitor = field(repr=False)
 
-    def trouble(self, parameters: MixtureParameters) -> str | None:
+    def trouble(self, parameters: MixtureParameters) -> ConvergenceWarning | None:
         """Return what to warn about."""
         if self.monitor.interrupted:
-            complete = len(self.monitor.history) - (parameters.solver == "em")
-            return (
+            complete = len(self.monitor.history) - (parameters.online is None)
+            return InterruptedWarning(
                 f"learning was interrupted: the model is as the last complete iteration left it ({complete} complete)"
             )
-        if not self.monitor.converged and parameters.tol > 0 and self.learned.n_iter >= parameters.max_iter:
-            return (
+        may_converge = parameters.online is None and parameters.tol > 0
+        if may_converge and not self.monitor.converged and self.learned.n_iter >= parameters.max_iter:
+            return ConvergenceWarning(
                 f"{self.learned.n_iter} iterations did not reach tol={parameters.tol:g}: the model can be used, but "
                 "more iterations (max_iter) may improve it"
             )
@@ -152,7 +155,7 @@ def learn_mixture(
         distinct = draw_distinct(survey.hashes, given.weight)
         n_fields = count_fields(parameters.n_components, max(given.total, given.n_rows), distinct.size)
         check_fields_fit(n_fields, engine.n_features, n_more)
-        if parameters.solver == "em":
+        if parameters.online is None:
             check_prior_strength(parameters.prior_strength, given.total, n_fields)
         row_sum = _choose_row_sum(parameters, engine, survey, distinct, n_fields)
         engine.normalize(row_sum)
@@ -161,11 +164,11 @@ def learn_mixture(
         checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, row_sum, seed))
         if top:
             top.begin(n_fields)
-        if parameters.solver == "em":
+        if parameters.online is None:
             fields = _learn_em(parameters, engine, survey, distinct[:n_fields], search, monitor, top, checkpoint)
         else:
             rng = np.random.default_rng(random.randint(2**31))
-            fields = _learn_hebbian(parameters, engine, n_fields, search, monitor, top, rng)
+            fields = _learn_online(parameters.online, engine, n_fields, search, monitor, top, rng)
         try:
             with completed():  # a fit that is done is not lost to Ctrl-C now
                 activities = engine.activities  # of the logarithms that the engine has used
@@ -177,7 +180,7 @@ def learn_mixture(
     learned = LearnedMixture(
         model=MixtureModel(fields, row_sum, _truncation(parameters, n_fields), search),
         history=monitor.history,
-        n_iter=max(len(monitor.history) - (parameters.solver == "em"), 1),
+        n_iter=max(len(monitor.history) - (parameters.online is None), 1),
         lower_bound=monitor.history[-1]["free_energy"] if monitor.history else float("nan"),
         converged=monitor.converged,
         mass=activities.mass(n_fields, given.weight),
@@ -192,9 +195,12 @@ def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct:
     if n_components == "auto":
         return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
     if n_components > n_distinct:
-        raise ValueError(
-            f"n_components={n_components} fields cannot be told apart with {n_distinct} distinct rows "
-            "(distinct once normalized): pass fewer, or n_components='auto', or more rows (a larger first batch)"
+        raise InvalidParameterError(
+            "{n_components}={given} is more than the {distinct} rows that differ once normalized",
+            given=n_components,
+            distinct=n_distinct,
+            parameter="n_components",
+            advice="pass fewer, or {n_components:auto}, or more rows (a larger first batch)",
         )
     return int(n_components)
 
@@ -204,9 +210,14 @@ def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> 
     per_field = total / n_fields
     most = _LARGEST_RATIO * max(per_field, 1.0)
     if prior_strength > most:
-        raise ValueError(
-            f"prior_strength={prior_strength:g} outweighs the data, {per_field:.3g} rows per field: all fields would be the mean "
-            f"of the data. Pass at most {most:.3g}; the default is 1"
+        raise InvalidParameterError(
+            "{prior_strength}={given:g} outweighs the data, {per_field:.3g} rows per field, so that all fields would "
+            "be the mean of the data",
+            given=prior_strength,
+            per_field=per_field,
+            most=most,
+            parameter="prior_strength",
+            advice="pass at most {most:.3g}; the default is 1",
         )
 
 
@@ -222,12 +233,15 @@ def _new_search(parameters: MixtureParameters, n_fields: int) -> Search:
 
 
 def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
-    if given.store.in_memory or (parameters.solver == "em" and not isinstance(search, FullSearch)):
+    if given.store.in_memory or (parameters.online is None and not isinstance(search, FullSearch)):
         return
-    what = "solver='hebbian'" if parameters.solver == "hebbian" else "truncation=None"
-    raise ValueError(
-        f"{what} needs the rows in memory, and these ({given.n_rows:,} x {given.store.n_features}) are in a file: use "
-        "solver='em' with a truncation, or fewer rows"
+    raise InvalidParameterError(
+        "{what} needs the rows in memory, but these ({rows:,} x {columns}) are in a file",
+        what="truncation=None" if parameters.online is None else "the online rule",
+        rows=given.n_rows,
+        columns=given.store.n_features,
+        parameter="truncation" if parameters.online is None else "rule",
+        advice="use EM with a truncation, or fewer rows",
     )
 
 
@@ -242,8 +256,12 @@ def _checkpoint(
     """Return where the mixture keeps its state, and what has to be the same when another fit goes on from it."""
     if parameters.checkpoint is None:
         return None
-    if parameters.solver != "em" or isinstance(search, FullSearch):
-        raise ValueError("checkpoint: only solver='em' with a truncation can keep its state: pass these, or None")
+    if parameters.online is not None or isinstance(search, FullSearch):
+        raise InvalidParameterError(
+            "{checkpoint}: only EM with a truncation can save its state",
+            parameter="checkpoint",
+            advice="pass a truncation, or no checkpoint",
+        )
     n_fields, row_sum, seed = chosen
     seen = {"hashes": survey.hashes, "sums": given.sums}
     if given.weight is not None:
@@ -267,7 +285,9 @@ def _truncation(parameters: MixtureParameters, n_fields: int) -> int:
     return min(parameters.truncation or n_fields, n_fields)
 
 
-def _choose_row_sum(parameters: MixtureParameters, engine: Engine, survey: Survey, drawn: Array, n_fields: int) -> float:
+def _choose_row_sum(
+    parameters: MixtureParameters, engine: Engine, survey: Survey, drawn: Array, n_fields: int
+) -> float:
     if parameters.row_sum != "auto":
         check_row_sum(parameters.row_sum, engine.n_features)
         return float(parameters.row_sum)
@@ -288,7 +308,7 @@ def _learn_em(
     checkpoint: Checkpoint | None,
 ) -> Fields:
     above = survey.mean_above(engine.row_sum)
-    fields = start_around(1 + above, normalize(engine.take(chosen), engine.row_sum, parameters.zero_rows))
+    fields = start_around(1 + above, normalize(engine.take(chosen), engine.row_sum))
     if isinstance(search, NeighborSearch):
         fields = search.arrange(fields)
     shrinkage = Shrinkage.towards(above, parameters.prior_strength)
@@ -304,8 +324,8 @@ def _learn_em(
     )
 
 
-def _learn_hebbian(
-    parameters: MixtureParameters,
+def _learn_online(
+    rule: OnlineRule,
     engine: Engine,
     n_fields: int,
     search: Search,
@@ -322,9 +342,9 @@ def _learn_hebbian(
         start_hebbian(rows, weight, n_fields, rng),
         ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighborSearch) else search,
         monitor,
-        learning_rate=parameters.learning_rate,
-        batch_size=parameters.batch_size,
-        max_iter=parameters.max_iter,
+        learning_rate=rule.learning_rate,
+        batch_size=rule.batch_size,
+        max_iter=rule.max_iter,
         rng=rng,
         n_threads=part.n_threads,
         top=top,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-Record = dict[str, Any]
-Listener = Callable[[Record], Any]
+from tnesi.execution.settings import Listener, Record
+
+
+class InterruptedWarning(ConvergenceWarning):
+    """Ctrl-C has ended learning early; the model is as the last complete iteration left it."""
 
 
 @dataclass

@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.part import Part
+from tnesi.execution.settings import Listener, Record
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.search import NeighborSearch, Search
 from tnesi.training.mixture import LearnedMixture, MixtureParameters, check_prior_strength, learn_mixture
-from tnesi.training.monitor import Listener, Monitor, Record
+from tnesi.training.monitor import Monitor
 from tnesi.training.stepwise import Stepwise
 
 Array = npt.NDArray[Any]

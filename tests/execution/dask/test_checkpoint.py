@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 from scipy.sparse import csr_array
 
 from tnesi import PoissonMixture
-from tnesi.execution import store
+from tnesi.execution import Dask, Local, store
 
 
 class Stop(Exception):  # noqa: N818 - nothing went wrong
@@ -55,8 +55,8 @@ def test_going_on_gives_the_same_bits(
     expected = PoissonMixture(**settings).fit(X)
     settings |= {"checkpoint": tmp_path, "scheduler": client}
     with pytest.raises(Stop):
-        PoissonMixture(**settings, engine=engines[0], callback=stop).fit(X)
-    found = PoissonMixture(**settings, engine=engines[1], resume=True).fit(X)
+        PoissonMixture(execution=Local(callback=stop), **settings).fit(X)
+    found = PoissonMixture(execution=Local(resume=True), **settings).fit(X)
     np.testing.assert_array_equal(expected.means_, found.means_)
     np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
     assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
@@ -64,4 +64,4 @@ def test_going_on_gives_the_same_bits(
 
 def test_sparse_rows_are_refused(digits: tuple[Any, Any], client: Client) -> None:
     with pytest.raises(ValueError, match="pass engine='local'"):
-        PoissonMixture(10, engine="dask", scheduler=client).fit(csr_array(digits[0]))
+        PoissonMixture(10, execution=Dask(client)).fit(csr_array(digits[0]))

@@ -16,12 +16,15 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.execution import Dask
 from tnesi.execution.dask import cluster
 from tnesi.execution.dask.cluster import Cluster, ClusterError
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    return PoissonMixture(**({"n_components": 40, "row_sum": 90, "max_iter": 3, "tol": 0, "random_state": 0} | parameters))
+    return PoissonMixture(
+        **({"n_components": 40, "row_sum": 90, "max_iter": 3, "tol": 0, "random_state": 0} | parameters)
+    )
 
 
 def assert_same(one: PoissonMixture, other: PoissonMixture) -> None:
@@ -175,6 +178,6 @@ def test_what_only_one_process_can_do(counts: Any, threads: Client, parameters: 
     with pytest.raises(ValueError, match="engine='local'"):
         mixture(engine="dask", scheduler=threads, **parameters).fit(counts)
     with pytest.raises(ValueError, match="engine='local'"):
-        SimpletronClassifier(recurrent=True, engine="dask", scheduler=threads).fit(counts, counts[:, 0])
+        SimpletronClassifier(PoissonMixture(execution=Dask(threads)), recurrent=True).fit(counts, counts[:, 0])
     with pytest.raises(ValueError, match="scheduler=3: pass a"):
         mixture(engine="dask", scheduler=3).fit(counts)

@@ -18,7 +18,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from tnesi import PoissonMixture, SimpletronClassifier
-from tnesi.execution import store
+from tnesi.execution import Dask, store
 from tnesi.execution.dask import blocks, cluster, tasks
 from tnesi.execution.dask.blocks import Blocks
 from tnesi.execution.dask.cluster import Cluster, ClusterError
@@ -102,7 +102,7 @@ def test_the_same_classifier(counts: Any, threads: Client) -> None:
     y = np.where(np.arange(len(counts)) < 90, counts[:, 1] > 5, -1)
     given: Any = {"n_components": 60, "row_sum": NORM, "n_mixtures": 2, "max_iter": 3, "tol": 0, "random_state": 0}
     local = SimpletronClassifier(**given).fit(counts, y)
-    far = SimpletronClassifier(**given, engine="dask", scheduler=threads).fit(counts, y)
+    far = SimpletronClassifier(PoissonMixture(execution=Dask(threads)), **given).fit(counts, y)
     np.testing.assert_array_equal(local.predict_proba(counts), far.predict_proba(counts))
     np.testing.assert_array_equal(local.activities_.toarray(), far.activities_.toarray())
     assert_nothing_left(threads)

@@ -37,21 +37,25 @@ def models() -> dict[str, Any]:
     some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)
     return {
-        "v1-classifier": SimpletronClassifier(50, truncation=5, unlabeled="?", **published).fit(X, names, weight),
+        "v1-classifier": SimpletronClassifier(PoissonMixture(50, truncation=5), unlabeled="?", **published).fit(
+            X, names, weight
+        ),
         "v1-recurrent": SimpletronClassifier(
-            40, truncation=None, solver="hebbian", learning_rate=1.0, recurrent=True, **published
+            PoissonMixture(40, truncation=None), solver="hebbian", learning_rate=1.0, recurrent=True, **published
         ).fit(X, few),
         "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
         "v1-neighbors": many,
-        "v1-committee": SimpletronClassifier(20, truncation=4, n_mixtures=3, **published).fit(X, few),
-        "v1-soft": SimpletronClassifier(30, truncation=6, label_method="soft", **shared).fit(some, eight),
-        "v1-cluster": SimpletronClassifier(20, truncation=4, n_mixtures=2, label_method="cluster", **shared).fit(
-            X, few
+        "v1-committee": SimpletronClassifier(PoissonMixture(20, truncation=4), n_mixtures=3, **published).fit(X, few),
+        "v1-soft": SimpletronClassifier(PoissonMixture(30, truncation=6), labeling="spreading", **shared).fit(
+            some, eight
         ),
-        "v1-unlabeled": SimpletronClassifier(20, truncation=4, **shared).fit(X[:60], np.full(60, -1)),
-        "v1-unknown": SimpletronClassifier(40, truncation=4, unlabeled="?", unknown_classes=2, **shared).fit(
-            X, np.where(np.isin(y, [3, 7]), "?", names)
-        ),
+        "v1-cluster": SimpletronClassifier(
+            PoissonMixture(20, truncation=4), n_mixtures=2, labeling="clusters", **shared
+        ).fit(X, few),
+        "v1-unlabeled": SimpletronClassifier(PoissonMixture(20, truncation=4), **shared).fit(X[:60], np.full(60, -1)),
+        "v1-unknown": SimpletronClassifier(
+            PoissonMixture(40, truncation=4), unlabeled="?", unknown_classes=2, **shared
+        ).fit(X, np.where(np.isin(y, [3, 7]), "?", names)),
     }
 
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tnesi.errors import InvalidParameterError
 from tnesi.execution.dask.shared_array import SharedArray, reaches
+from tnesi.execution.settings import Dask, Local
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -146,18 +148,16 @@ def _installed() -> Any:
 
 
 @contextmanager
-def cluster_for(engine: str, scheduler: Any, n_workers: int) -> Iterator[Cluster | None]:
-    """Yield the cluster on which to learn; None where that is this process.
-
-    `scheduler` is a client, the address of a scheduler, or None: the client in use, or else `n_workers` processes.
-    """
-    if engine != "dask":
+def cluster_for(run: Local, n_workers: int) -> Iterator[Cluster | None]:
+    """Yield the cluster on which to learn, or None for this process; without a cluster, start `n_workers` processes."""
+    if not isinstance(run, Dask):
         yield None
         return
+    scheduler = run.scheduler
     try:
         import distributed
     except ImportError as error:
-        raise ImportError("engine='dask' needs distributed: pip install 'tnesi[dask]'") from error
+        raise ImportError("learning on a Dask cluster needs distributed: pip install 'tnesi[dask]'") from error
     with ExitStack() as stack:
         if isinstance(scheduler, distributed.Client):
             client = scheduler
@@ -166,7 +166,12 @@ def cluster_for(engine: str, scheduler: Any, n_workers: int) -> Iterator[Cluster
         elif scheduler is None:
             client = _client_in_use() or stack.enter_context(own_cluster(n_workers))
         else:
-            raise ValueError(f"scheduler={scheduler!r}: pass a distributed.Client, the address of a scheduler, or None")
+            raise InvalidParameterError(
+                "{scheduler}={given!r}",
+                given=scheduler,
+                parameter="scheduler",
+                advice="pass a distributed.Client, the address of a scheduler, or None",
+            )
         if client.asynchronous:
             raise ValueError("the Dask client is asynchronous: pass one that is not, or the address of the scheduler")
         if client.status != "running":
@@ -190,7 +195,7 @@ def _report_lost_scheduler(client: Client) -> Iterator[None]:
             raise
         raise ClusterError(
             f"the Dask scheduler at {address} no longer answers: start it and its workers again, and repeat the fit; "
-            "with checkpoint=FOLDER and resume=True it continues after the last complete iteration"
+            "with a checkpoint folder and resume=True it continues after the last complete iteration"
         ) from error
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Future
 
+from tnesi.errors import InvalidParameterError
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.blocks import Blocks, LostError, in_memory, results, scattered
 from tnesi.execution.dask.cluster import ClusterError
@@ -386,4 +387,4 @@ def _add_up(parts: list[Array], out: Array) -> None:
 
 def _refuse(prior: Prior | None) -> None:
     if prior is not None:
-        raise ValueError("recurrent=True needs all rows in one process: pass engine='local'")
+        raise InvalidParameterError("a recurrent network needs all rows in one process", parameter="recurrent")

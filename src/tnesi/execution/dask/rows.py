@@ -18,7 +18,7 @@ from tnesi.execution.dask.blocks import LostError, block_places, results
 from tnesi.execution.dask.cluster import Cluster
 from tnesi.execution.dask.tasks import Block, Parcel
 from tnesi.execution.store import ArrayStore, even_grain
-from tnesi.model.rows import ZeroRows, check_sums, usable_rows
+from tnesi.model.rows import check_sums, usable_rows
 
 Array = npt.NDArray[Any]
 
@@ -49,9 +49,9 @@ def look_over(x: Any) -> Checked:
     return Checked(sums, None if fine.all() else x[np.argmin(fine)].copy())
 
 
-def make_block(x: Any, weight: Array | None, grain: int, zero_rows: ZeroRows) -> Block:
+def make_block(x: Any, weight: Array | None, grain: int) -> Block:
     """Return rows as the kernels want them."""
-    x, sums, _ = usable_rows(_as_read(x), zero_rows)
+    x, sums, _ = usable_rows(_as_read(x))
     return Block(ArrayStore(x), sums, weight, grain)
 
 
@@ -69,16 +69,14 @@ def stored(
     cluster: Cluster,
     x: Any,
     weight: Array | None,
-    zero_rows: ZeroRows,
-    number: Array | None,
     refuse: Callable[..., Any],
 ) -> tuple[ClusterStore, Array, int]:
     """Return the rows of an array on a cluster, their sums, and how many of them are all zero.
 
-    `refuse` gets the first bad row. `number` is what the user calls the rows, where it is not their place.
+    `refuse` gets the first bad row.
     """
-    store = ClusterStore(cluster, x, weight, zero_rows)
-    return store, *store.check(refuse, number)
+    store = ClusterStore(cluster, x, weight)
+    return store, *store.check(refuse)
 
 
 class ClusterStore:
@@ -96,10 +94,10 @@ class ClusterStore:
     def row_values(self) -> float:
         return float(self.n_features)
 
-    def __init__(self, cluster: Cluster, x: Any, weight: Array | None, zero_rows: ZeroRows) -> None:
+    def __init__(self, cluster: Cluster, x: Any, weight: Array | None) -> None:
         self.n_rows, self.n_features = (int(n) for n in x.shape)
         self.dtype = np.dtype(np.uint8 if x.dtype == np.uint8 else np.float32)
-        self._cluster, self._weight, self._zero_rows = cluster, weight, zero_rows
+        self._cluster, self._weight = cluster, weight
         self.grain = even_grain(self)
         self.places = block_places(self, cluster.workers())
         sizes = tuple(place.stop - place.start for place in self.places)
@@ -107,14 +105,14 @@ class ClusterStore:
         self._name = uuid4().hex[:8]
         self._blocks: list[Future] = []
 
-    def check(self, refuse: Callable[[Array], Any], number: Array | None) -> tuple[Array, int]:
+    def check(self, refuse: Callable[[Array], Any]) -> tuple[Array, int]:
         """Check and load all rows; return their sums and how many are all zero. `refuse` gets the first bad row."""
         found: list[Checked] = self._all([dask.delayed(look_over)(chunk) for chunk in self._chunks])
         bad = [one.bad for one in found if one.bad is not None]
         if bad:
             refuse(bad[0][None])
         sums = np.concatenate([one.sums for one in found])
-        check_sums(sums, self._zero_rows, number)
+        check_sums(sums)
         self._blocks = [self._load(place) for place in range(len(self.places))]
         loaded = np.concatenate(self._all([dask.delayed(sums_of)(block) for block in self._blocks]))
         return loaded, int(np.count_nonzero(sums == 0))
@@ -145,9 +143,8 @@ class ClusterStore:
         place = self.places[number]
         weight = None if self._weight is None else self._weight[place]
         made = dask.delayed(make_block)(
-            self._chunks[number], weight, self.grain, self._zero_rows,
-            dask_key_name=f"tnesi-rows-{self._name}-{number}",
-        )  # fmt: skip
+            self._chunks[number], weight, self.grain, dask_key_name=f"tnesi-rows-{self._name}-{number}"
+        )
         return self._cluster.client.compute(made)
 
     def _all(self, wanted: list[Delayed]) -> list[Any]:
