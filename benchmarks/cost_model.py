@@ -43,6 +43,7 @@ CODE = """
 import json, sys, time
 import numpy as np
 from tnesi import PoissonMixture
+from tnesi.execution import Local
 from tnesi import kernels
 from tnesi.data import load_named
 n_rows, side, n_fields, truncation = map(int, sys.argv[1:])
@@ -75,7 +76,7 @@ def callback(record):
     records.append((record["seconds"], dict(spent)))
     spent.clear()
 PoissonMixture(n_fields, truncation=truncation, row_sum=side * side + 116, max_iter=6, tol=0, random_state=0,
-               callback=callback).fit(X)
+               execution=Local(callback=callback)).fit(X)
 best = {"start": records[0][0], "memory": resident("VmHWM") - before}
 for name in ("search_groups", "add_statistics", "finish_m_step"):
     best[name] = min(parts.get(name, 0.0) for _, parts in records[1:])

@@ -161,9 +161,9 @@ def elsewhere() -> Iterator[tuple[str, Values]]:
     few = few_labels(y, 5)
     with tempfile.TemporaryDirectory() as folder:
         first = PoissonMixture(100, max_iter=4, execution=Local(checkpoint=folder))
-        SimpletronClassifier(PoissonMixture(first), random_state=0, n_mixtures=2).fit(X, few)
+        SimpletronClassifier(first, random_state=0, n_mixtures=2).fit(X, few)
         then = PoissonMixture(100, execution=Local(checkpoint=folder, resume=True))
-        whole = SimpletronClassifier(PoissonMixture(then), random_state=0, n_mixtures=2)
+        whole = SimpletronClassifier(then, random_state=0, n_mixtures=2)
         yield "checkpoint, resumed", of_classifier(whole.fit(X, few), X)
         path = Path(folder) / "model.tnesi"
         save(whole, path)

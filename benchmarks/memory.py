@@ -11,7 +11,7 @@ from report import Row
 CODE = """
 import resource
 import numpy as np
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.data import load_named
 def now():
@@ -22,7 +22,9 @@ np.ones((64, 64)) @ np.ones((64, 64))
 before = now()
 with open("/proc/self/clear_refs", "w") as file:  # the peak so far is that of unpacking the files
     file.write("5")
-SimpletronClassifier(10_000, row_sum=900, random_state=0).fit(data.X, few_labels(data.y, 10, np.random.default_rng(0)))
+mixture = PoissonMixture(10_000, row_sum=900)
+y = few_labels(data.y, 10, np.random.default_rng(0))
+SimpletronClassifier(mixture, random_state=0).fit(data.X, y)
 with open("/proc/self/status") as file:
     high = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
 print((high - before) / 1e6)

@@ -41,7 +41,7 @@ def _errors(X: Any, y: Any, test: Any) -> list[Row]:
         _one_pass(clf, X, 2_000, few)
         began = time.perf_counter()
         error = 100 * (1 - clf.score(test.X, test.y))
-        note = f"{clf.label_method_}; the second layer and prediction take {time.perf_counter() - began:.1f} s"
+        note = f"{clf.labeling_}; the second layer and prediction take {time.perf_counter() - began:.1f} s"
         rows.append(Row(f"error after one pass, {10 * per_class} labels", error, "%", 5, note=note))
     return rows
 

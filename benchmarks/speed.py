@@ -129,7 +129,7 @@ def labels(options: argparse.Namespace) -> list[Row]:
         rows.append(Row(f"another set of {10 * per_class} labels (fit_labels), 60,000 rows", again, "s", 0.3))
         if per_class == 1:
             rows.insert(0, Row("what is learned once before, without labels", first - again, "s", 1.0))
-    classifier.set_params(label_method="hebbian")
+    classifier.set_params(labeling="self-labeling")
     seconds = best_of(3, lambda: classifier.fit_labels(few))
     return [*rows, Row("100 passes of self-labeling (fit_labels), 60,000 rows", seconds, "s", 1.0)]
 

@@ -23,8 +23,16 @@ _ENTRIES = ("Parameters", "Attributes", "Returns", "Raises", "Yields")
 _OF_TYPER = ("help", "install_completion", "show_completion")
 
 API: dict[str, list[str]] = {
-    "Estimators": ["tnesi.PoissonMixture", "tnesi.SimpletronClassifier"],
-    "Networks by name": ["tnesi.paper.presets", "tnesi.paper.presets.*"],
+    "Estimators": ["tnesi.PoissonMixture", "tnesi.SimpletronClassifier", "tnesi.SelfLabeling"],
+    "Where a fit runs": ["tnesi.execution.Local", "tnesi.execution.Dask"],
+    "Errors": ["tnesi.errors.TnesiError", "tnesi.errors.InvalidParameterError", "tnesi.errors.InvalidDataError"],
+    "The published networks": [
+        "tnesi.paper.NeuralSimpletron",
+        "tnesi.paper.OnlineRule",
+        "tnesi.paper.EM",
+        "tnesi.paper.presets",
+        "tnesi.paper.presets.*",
+    ],
     "Data": [
         "tnesi.data",
         "tnesi.data.open_data",

@@ -1,4 +1,4 @@
-"""The published networks, and the tables and figures of the papers: protocols are data, results are kept in a run folder."""
+"""The published networks, and the tables and figures of the papers; protocols are data, results go to a run folder."""
 
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.paper.protocol import TARGETS, Protocol, read_protocol

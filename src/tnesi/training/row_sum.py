@@ -11,7 +11,7 @@ rare words, and a small A - D would drown them. Where features are rare (the med
 A - D is at least a share, up to 0.3, of the number of features in use.
 
 The constants were chosen by the test errors of MNIST, Fashion-MNIST, scikit-learn's digits and about twenty variants
-of them; ``python benchmarks/run.py --only row_sum`` compares the choice with a grid.
+of them; ``python benchmarks/run.py --only row-sum`` compares the choice with a grid.
 """
 
 from __future__ import annotations
