@@ -291,13 +291,16 @@ def _with_pictures(session: Session) -> None:
 
 
 async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
-    """Return a picture; a browser that has it already hears so (addresses stay the same where pictures change)."""
-    content = await asyncio.to_thread(draw)
+    return with_etag(request, await asyncio.to_thread(draw), "image/png", "private, no-cache")
+
+
+def with_etag(request: Request, content: bytes, media_type: str, cache_control: str) -> Response:
+    """Return content, or that a browser has it already (addresses stay the same where content changes)."""
     etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-    headers = {"etag": etag, "cache-control": "private, no-cache"}
+    headers = {"etag": etag, "cache-control": cache_control}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
-    return Response(content, media_type="image/png", headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
 
 
 def _export(name: str, content: str) -> Endpoint[Any]:
