@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -33,12 +33,6 @@ _TOO_MUCH = "start more workers, or give them more memory (--memory-limit)"
 
 class LostError(Exception):
     """Something that was on a worker is gone; it can be made again."""
-
-
-class BlockStore(Store, Protocol):
-    """Rows that are on the cluster already."""
-
-    def block(self, number: int, place: slice) -> Future: ...
 
 
 def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Future, Any]]:
