@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi import kernels
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Matrix = Array | sparse.csr_array
 ZeroRows = Literal["error", "uniform"]
 

@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
@@ -64,10 +63,10 @@ from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.system.files import replacing
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
+from tnesi.types import Array
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
-Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier
 
 _NOT_STORED = {"callback", "engine", "scheduler", "checkpoint", "resume"}

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.paper.run_folder import RunFolder
 from tnesi.report.fields import Shape
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain of each class"}
 PROFILE_SHAPE = _HEIGHT, _BINS = 28, 56

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.data.source import Data
 from tnesi.report.examples import PROFILE_SHAPE, gray_picture, png
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Kind = Literal["image", "profile", "words"]
 
 SHEET_COLUMNS = 16

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.readers.array_groups import read_group
 from tnesi.data.readers.zarr_chunks import check_chunk
@@ -29,8 +28,7 @@ from tnesi.data.source import (
     regroup,
     rows_at_a_time,
 )
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _PART_BYTES = 2**26
 

@@ -11,15 +11,13 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Future, KilledWorker, as_completed
 
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.cluster import Cluster, ClusterError, Worker
 from tnesi.execution.dask.tasks import Block
 from tnesi.execution.store import ArrayStore, FileStore, Store, even_grain
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 PER_SLOT = 4
 """Blocks for each task that the cluster runs at a time: few, but enough for work to move to idle workers."""
