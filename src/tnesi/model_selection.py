@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from tnesi.labeling.labels import encode_labels, given_labels
+from tnesi.types import Array
 
 __all__ = ["SemiSupervisedKFold", "labeled_scorer"]
 
-Array = npt.NDArray[Any]
 Scorer = Callable[..., float]
 
 

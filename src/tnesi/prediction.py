@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.source import Data, DataError, Source, as_text
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.model.classes import margins
-
-Array = npt.NDArray[Any]
-
+from tnesi.types import Array
 
 _ROWS, _BYTES = 100_000, 2**27
 

@@ -12,6 +12,11 @@ from tnesi.system.progress import tell_parts
 app = typer.Typer(help="Data sets that have a name: list them, fetch them, look at one.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As in `tnesi data list`.")]
 
+_FACTS = (
+    "name", "title", "license", "source", "rows", "classes", "shape", "files", "urls", "download_bytes", "folders",
+    "found", "found_files",
+)  # fmt: skip
+
 
 @app.command("list")
 @errors_for_people
@@ -44,12 +49,11 @@ def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
 @errors_for_people
 def info(name: Name, as_json: Json = False) -> None:
     """Tell what a data set is, where it comes from and where its files are looked for."""
-    from dataclasses import asdict
-
     from tnesi.data.datasets.named import describe
 
     out = Output(as_json)
-    found = asdict(describe(name))
+    entry = describe(name)
+    found = {fact: getattr(entry, fact) for fact in _FACTS}
     rows = [[key, "\n".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
             for key, value in found.items() if value not in (None, "")]  # fmt: skip
     out.table("", ["", ""], rows, text=(0, 1))

@@ -83,7 +83,7 @@ def label(
       tnesi label counts.csv --labels labels.csv
     """
     try:
-        for needed in ("starlette", "uvicorn"):
+        for needed in ("msgspec", "starlette", "uvicorn"):
             import_module(needed)
     except ModuleNotFoundError as error:
         raise ImportError(f"the labeling studio needs {error.name}: pip install 'tnesi[studio]'") from error

@@ -8,11 +8,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.source import BLOCK_ROWS, DataError, Source, check_shape, regroup
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class BlockSource(Source):

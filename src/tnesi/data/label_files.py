@@ -14,10 +14,9 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.column_names import LABEL_NAMES, find_label_column
 from tnesi.data.formulas import unescape_formulas
@@ -29,8 +28,7 @@ from tnesi.data.readers.npz import array_names, read_array
 from tnesi.data.readers.parquet import open_parquet, read_column
 from tnesi.data.recognize import open_plain, recognize
 from tnesi.data.source import DataError, damaged
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _ROW_NAMES = ("row", "index")
 _LONGEST_LINE = 2**16

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.source import DataError, damaged
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 LABEL_BYTES = 100
 """Roughly what a label takes while the labels are read."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def few_labels(y: Any, per_class: int, rng: np.random.Generator, unlabeled: Any = -1) -> Array:

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.model.rows import Matrix, arrays_of
 from tnesi.system.memory import free_memory, is_lack_of_memory
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 BLOCK_ROWS = 10_000
 """Rows that are read at a time by default: 8 MB of 28 x 28 images."""

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tnesi.estimators.parameters import check_rows
 from tnesi.execution.spool import IN_MEMORY
 from tnesi.execution.store import grain_rows
 from tnesi.model.rows import Matrix
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def unwrapped(X: Any) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -23,8 +22,7 @@ from tnesi.labeling.second_layer import label_confidence
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.rows import Matrix
 from tnesi.system.threads import resolve_threads
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class FittedClassifier(ClassifierMixin, BaseEstimator):

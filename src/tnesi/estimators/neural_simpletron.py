@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -28,8 +27,7 @@ from tnesi.training.mixture import DEFAULT_TRUNCATION, MixtureParameters
 from tnesi.training.monitor import listener_for
 from tnesi.training.rules import EM, OnlineRule
 from tnesi.training.self_labeling import TopLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _PUBLISHED = OnlineRule()
 

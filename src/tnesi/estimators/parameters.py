@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
@@ -16,8 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 from tnesi.errors import InvalidParameterError
 from tnesi.model.rows import Matrix
 from tnesi.system.interrupt import completed
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MOST_FEATURES = 2**31 - 1
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
@@ -30,8 +29,7 @@ from tnesi.training.checkpoint import checkpoints_in, kept_seeds
 from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters, learn_mixture
 from tnesi.training.monitor import Monitor, listener_for
 from tnesi.training.stream import MixtureStream, learn_batch
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
@@ -19,8 +18,7 @@ from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.spool import check_file, mapped_file, spool
 from tnesi.execution.store import ArrayStore
 from tnesi.model.rows import usable_rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def read_rows(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -39,8 +38,7 @@ from tnesi.system.threads import resolve_threads
 from tnesi.training.checkpoint import checkpoints_in, kept_seeds
 from tnesi.training.committee import learn_committee
 from tnesi.training.mixture import LearnedMixture
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class SimpletronClassifier(FittedClassifier):

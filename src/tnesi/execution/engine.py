@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
 from tnesi.execution.part import Part, Summary
 from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class Engine(Protocol):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.engine import Engine
 from tnesi.execution.local import LocalEngine
 from tnesi.execution.part import Part
 from tnesi.execution.store import Store
+from tnesi.types import Array
 
 if TYPE_CHECKING:
     from tnesi.execution.dask.cluster import Cluster
-
-Array = npt.NDArray[Any]
 
 
 class GivenRows(NamedTuple):

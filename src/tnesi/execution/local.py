@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.part import Part, Search, Summary
 from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class LocalEngine:

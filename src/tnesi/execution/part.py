@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.store import ArrayStore, Store, even_grain, parts
 from tnesi.execution.survey import Survey
@@ -20,8 +18,8 @@ from tnesi.model.fields import Fields, Prior, Statistics
 from tnesi.model.rows import Rows
 from tnesi.search.exact import ExactSearch
 from tnesi.search.neighbors import NeighborSearch
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Search = ExactSearch | NeighborSearch
 
 

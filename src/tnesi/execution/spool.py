@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.store import ArrayStore, FileStore, Store, grain_rows, parts
 from tnesi.model.rows import usable_rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 IN_MEMORY = 2**28
 """Data of at most so many bytes are held in memory."""

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from tnesi.model.rows import Matrix
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _GRAIN, _GRAIN_VALUES = 2**16, 2**28
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.model.rows import row_hashes
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _CHUNK = 4096
 

@@ -14,10 +14,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _PART = 1024
 """Columns of the result that are computed together."""

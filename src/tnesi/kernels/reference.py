@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import gammaln
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
+
 Given = Array | tuple[Array, Array, Array]
 """Rows as the kernels take them."""
 EMPTY = np.float32(-3.0e38)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _BLUNTEST, _SHARPEST = 1e-2, 1e4
 

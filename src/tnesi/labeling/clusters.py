@@ -6,16 +6,13 @@ import copy
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from tnesi.model.classes import Classes, margins
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 RESTARTS = 4
 BATCH = 25

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 from scipy import sparse
 
 from tnesi import kernels
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _WEAKEST_LINK = 1e-3
 """Weaker links are left out: there are many, and they are the ones that join what does not belong together."""

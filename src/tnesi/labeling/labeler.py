@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.labeling.calibration import sharpness_for
@@ -18,8 +16,7 @@ from tnesi.labeling.graph import FieldGraph
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import evidence, name_clusters, shares_of, surroundings
 from tnesi.model.classes import Classes, normalized
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
 """Steps by which labels may spread; tests have to be quick. What the second number of steps says counts half always."""

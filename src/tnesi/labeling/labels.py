@@ -8,11 +8,10 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def _as_array(y: Any) -> Array:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from tnesi.model.classes import sums_by_class
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _DOUBT = 1e-3
 """A label may lie outside of its cluster altogether, with this probability or so."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from tnesi.kernels.blas import single_threaded_blas
@@ -19,8 +18,7 @@ from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.training.monitor import InterruptedWarning
 from tnesi.training.self_labeling import TopLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 Method = Literal["auto", "clusters", "spreading", "self-labeling", "supervised"]
 METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "self-labeling", "supervised")

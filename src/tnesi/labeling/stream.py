@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.execution.given_rows import GivenRows
@@ -20,8 +19,7 @@ from tnesi.training.committee import place_of
 from tnesi.training.kept_rows import KeptRows
 from tnesi.training.mixture import POINTS_PER_FIELD, LearnedMixture, MixtureParameters
 from tnesi.training.stream import MixtureStream, check_goes_on, learn_batch
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _BLOCK = 4096
 _FEWEST_ROWS = 10_000

@@ -13,14 +13,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.labeling.graph import nearness
 from tnesi.labeling.labeler import Labeler
 from tnesi.model.classes import margins
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MOST_PARTS = 100
 """More parts take long to find; where more rows are asked for, the parts give several each."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _MOST_BYTES = 2**31
 _CHUNK = 2**16

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi import kernels
 from tnesi.model.fields import Prior
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 _LOG_FLOOR = 1e-30
 _LEAST_MASS = 1e-3
 

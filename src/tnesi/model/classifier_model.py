@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.model.classes import Classes
 from tnesi.model.fields import Prior
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Matrix
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 @dataclass(frozen=True, eq=False)

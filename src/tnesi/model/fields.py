@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi import kernels
 from tnesi.kernels.blas import product
 from tnesi.model.activities import Activities
 from tnesi.model.rows import Rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _MINI_BATCH = 64
 _FAINT = 1e-7

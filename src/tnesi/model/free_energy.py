@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.model.rows import Rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 @dataclass

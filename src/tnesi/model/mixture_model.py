@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior
 from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
 from tnesi.model.rows import Matrix, Rows, normalize
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class RowSearch(Protocol):

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi import kernels
 from tnesi.errors import InvalidDataError, InvalidParameterError
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Matrix = Array | sparse.csr_array
 
 _MOMENT_ROWS = 512

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.estimators.mixture_parameters import LARGEST_ROW_SUM
 from tnesi.model_file.header import MIXTURE_ARRAYS, Header, array_name
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 ARRAYS = {
     "weights": ("F32", "CD"),

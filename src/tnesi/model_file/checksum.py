@@ -7,14 +7,11 @@ do not protect against someone who changes a file on purpose.
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import numpy.typing as npt
 
 from tnesi.model_file.header import ModelFileError
 from tnesi.system.digest import content_digest
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Description = dict[str, tuple[str, tuple[int, ...]]]
 """Type, as safetensors calls it, and shape of each array."""
 

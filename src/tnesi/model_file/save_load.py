@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
@@ -66,10 +65,10 @@ from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.system.files import replacing
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
+from tnesi.types import Array
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
-Array = npt.NDArray[Any]
 Model = PoissonMixture | SimpletronClassifier | NeuralSimpletron
 
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"

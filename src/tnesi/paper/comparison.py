@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -17,10 +16,10 @@ from tnesi.data import Data, few_labels
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.paper.statistics import Summary
 from tnesi.system.progress import Progress
+from tnesi.types import Array
 
 __all__ = ["compare"]
 
-Array = npt.NDArray[Any]
 
 OURS = "tnesi"
 _DRAWS_PER_MIXTURE = 5

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data import Data, few_labels
 from tnesi.paper.network import Network, build
@@ -17,8 +16,7 @@ from tnesi.paper.statistics import calibration_error
 from tnesi.paper.table import Key, label_seed, record_key, wanted_runs
 from tnesi.paper.variants import mislabel
 from tnesi.system.progress import Progress, tell_iterations
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def possible_labels(protocol: Protocol, task: Task, y: Array) -> tuple[Labels, ...]:

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data import Data
 from tnesi.execution.local import LocalEngine
@@ -24,8 +23,6 @@ from tnesi.system.threads import resolve_threads
 from tnesi.training.em import run_em
 from tnesi.training.mixture import FEWEST_NEIGHBORS
 from tnesi.training.monitor import Monitor
-
-Array = npt.NDArray[Any]
 
 
 def wanted_curves(protocol: Protocol) -> list[tuple[Labels, int]]:

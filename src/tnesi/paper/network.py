@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data import Data, few_labels
 from tnesi.estimators.interruption import raise_interrupts
@@ -23,8 +22,8 @@ from tnesi.model_file import ModelFileError, load, save
 from tnesi.paper import presets
 from tnesi.paper.protocol import Labels, Method, Protocol
 from tnesi.training.rules import OnlineRule
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Classifier = SimpletronClassifier | NeuralSimpletron
 
 _KEEP_FROM = 60.0

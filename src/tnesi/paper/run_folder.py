@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.readers.npz import array_names, read_array
 from tnesi.data.source import DataError, damaged
 from tnesi.system.files import alone_in, replacing
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Record = dict[str, Any]
 
 RECORDS = "records.jsonl"

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data import Data
 from tnesi.model.classes import margins
@@ -15,8 +14,8 @@ from tnesi.paper.protocol import Labels, Method, Protocol, Task
 from tnesi.paper.run_folder import RunFolder
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.training.committee import mean_lower_bound
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Key = tuple[str, str, Labels, int, int]
 """Task, method, labels per class, run and seed of the mixture: what tells runs apart."""
 

@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from tnesi.estimators.interruption import raise_interrupts
@@ -24,8 +23,7 @@ from tnesi.model.rows import normalize
 from tnesi.search.exact import log_likelihood
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.system.threads import resolve_threads
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _LIKELIHOOD_ROWS = 5000
 _ROW_SUM_FACTORS = (1.0, 0.5, 2.0)

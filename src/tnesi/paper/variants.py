@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.source import ArraySource, Data
 from tnesi.model.rows import dense
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 RATIO = 20
 """Of the largest to the smallest class of unbalanced data."""

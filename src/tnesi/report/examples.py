@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.paper.run_folder import RunFolder
 from tnesi.report.fields import Shape
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 KINDS = {"wrong": "Most certain, but wrong", "least": "Least certain", "most": "Most certain of each class"}
 PROFILE_SHAPE = _HEIGHT, _BINS = 28, 56
@@ -53,14 +51,10 @@ def sheets(folder: RunFolder, name: str) -> list[Sheet]:
 def _sheet(kind: str, title: str, arrays: dict[str, Array]) -> Sheet:
     height, width = (int(side) for side in arrays["shape"])
     rows = arrays["images"].reshape(-1, height * width)
-    told = zip(rows, arrays["truth"], arrays["predicted"], arrays["margin"], strict=True)
-    examples = [Example(thumbnail(row, (height, width)), str(t), str(p), float(m)) for row, t, p, m in told]
+    pictures = [data_uri(png(gray_picture(row, (height, width)), optimize=True)) for row in rows]
+    told = zip(pictures, arrays["truth"], arrays["predicted"], arrays["margin"], strict=True)
+    examples = [Example(picture, str(t), str(p), float(m)) for picture, t, p, m in told]
     return Sheet(kind, title, rows, (height, width), examples)
-
-
-def thumbnail(row: Array, shape: Shape) -> str:
-    """Return a row as a data URI of a gray picture: see :func:`gray_picture`."""
-    return png_uri(gray_picture(row, shape))
 
 
 def gray_picture(row: Array, shape: Shape) -> Array:
@@ -76,13 +70,14 @@ def gray_picture(row: Array, shape: Shape) -> Array:
     return out
 
 
-def png_uri(picture: Array) -> str:
+def png(picture: Array, **options: Any) -> bytes:
+    """Return pixels as a PNG file; `options` are Pillow's."""
     from PIL import Image
 
     with io.BytesIO() as out:
-        Image.fromarray(picture).save(out, format="PNG", optimize=True)
-        return data_uri(out.getvalue())
+        Image.fromarray(picture).save(out, format="PNG", **options)
+        return out.getvalue()
 
 
-def data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+def data_uri(content: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(content).decode()

@@ -14,12 +14,12 @@ from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.report.figures.canvas import drawing, label
 from tnesi.report.labels import class_names
+from tnesi.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = npt.NDArray[Any]
 Shape = tuple[int, int]
 
 _INCHES = 0.62

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 DOUBTFUL = 0.8
 """Classes with a lower confidence may have been confused."""

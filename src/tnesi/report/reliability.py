@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from tnesi.report.figures.canvas import INK, MUTED, PAGE, SERIES, drawing, new_p
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = npt.NDArray[Any]
 
 _FEW = 10
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi import kernels
 from tnesi.kernels.blas import product
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage
 from tnesi.model.rows import Rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _BLOCK_VALUES = 8_000_000
 """Inputs held at a time: 32 MB."""

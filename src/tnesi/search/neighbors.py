@@ -14,18 +14,15 @@ neighborhood: a point looks at the fields of its two best cells. One that is exp
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi import kernels
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior
 from tnesi.model.rows import Rows
 from tnesi.search.exact import best_of_all
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 N_NEIGHBORS = 64
 """Length of a field's list."""

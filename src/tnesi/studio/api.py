@@ -6,72 +6,60 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tnesi.studio import export
-from tnesi.studio.answers import LONGEST_NAME, RefusedError
+from tnesi.studio.answers import RefusedError
 from tnesi.studio.events import event_stream
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.learned import Learned
-from tnesi.studio.pictures import LARGEST_SIDE, MOST_TILES
+from tnesi.studio.pictures import MOST_TILES
 from tnesi.studio.requests import (
-    Choice,
-    Given,
-    Json,
-    Numbers,
+    Client,
+    Export,
+    Field,
+    Gallery,
+    Label,
+    LargeRow,
+    Nothing,
+    Rename,
     RequestError,
-    Text,
-    Whole,
-    from_body,
-    from_path,
-    from_query,
+    Row,
+    RowOfClient,
+    Rows,
+    Version,
+    Who,
+    read,
 )
 from tnesi.studio.session import Session
 from tnesi.studio.store import DiskError, Taken
 
-_MOST_ROWS = 10**12
-_ID = Text(1, 64, "[A-Za-z0-9_-]+")
-_NAME = Text(1, 4 * LONGEST_NAME)
-_CLIENT = {"client": Given(Text(0, 64, "[A-Za-z0-9_-]*"), "")}
-_WHO = {"client": Given(_ID), "request": Given(_ID, "")}
-_NUMBER = Whole(0, 10**9)
-_ROW = {"row": Given(Whole(0, _MOST_ROWS))}
+Json = dict[str, Any]
+T = TypeVar("T", bound=Struct)
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """A request: how it is written, and who answers it.
-
-    Attributes
-    ----------
-    path, query, body : dict of Given
-        What it holds.
-    content : str
-        The type of the answer.
-    """
+class Endpoint(Generic[T]):
+    """A request: how it is written, what it holds, and who answers it; `content` is the type of the answer."""
 
     method: str
     address: str
     summary: str
-    answer: Callable[[Session, Json, Request], Awaitable[Response]]
-    path: dict[str, Given] = field(default_factory=dict)
-    query: dict[str, Given] = field(default_factory=dict)
-    body: dict[str, Given] = field(default_factory=dict)
+    given: type[T]
+    answer: Callable[[Session, T, Request], Awaitable[Response]]
     content: str = "application/json"
 
 
-async def respond(endpoint: Endpoint, session: Session, request: Request) -> Response:
+async def respond(endpoint: Endpoint[Any], session: Session, request: Request) -> Response:
     """Check a request, answer it, and tell a person what is wrong with it."""
     try:
-        given = from_path(request, endpoint.path) | from_query(request, endpoint.query)
-        if endpoint.body:
-            given |= await from_body(request, endpoint.body)
-        return await endpoint.answer(session, given, request)
+        return await endpoint.answer(session, await read(request, endpoint.given), request)
     except RequestError as error:
         return JSONResponse({"error": error.text}, error.status)
     except RefusedError as error:
@@ -83,19 +71,19 @@ async def respond(endpoint: Endpoint, session: Session, request: Request) -> Res
 # The state
 
 
-async def _state(session: Session, given: Json, request: Request) -> Response:
-    return Response(session.state_text(given["client"])[1], media_type="application/json")
+async def _state(session: Session, given: Client, request: Request) -> Response:
+    return Response(session.state_text(given.client)[1], media_type="application/json")
 
 
-async def _events(session: Session, given: Json, request: Request) -> Response:
-    return event_stream(session, given["client"], request)
+async def _events(session: Session, given: Client, request: Request) -> Response:
+    return event_stream(session, given.client, request)
 
 
-async def _question(session: Session, given: Json, request: Request) -> Response:
-    return JSONResponse({"question": session.question(given["client"])})
+async def _question(session: Session, given: Client, request: Request) -> Response:
+    return JSONResponse({"question": session.question(given.client)})
 
 
-async def _schema(session: Session, given: Json, request: Request) -> Response:
+async def _schema(session: Session, given: Nothing, request: Request) -> Response:
     from tnesi.studio.schema import description
 
     return JSONResponse(description(ENDPOINTS, session.shown.n_rows))
@@ -112,48 +100,44 @@ async def _taken(session: Session, future: Future[Taken]) -> Taken:
     return taken
 
 
-async def _label(session: Session, given: Json, request: Request) -> Response:
-    _existing(session, given["row"])
-    taken = await _taken(session, _refusable(session.store.label, given["row"], given["label"], **_who(given)))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+async def _label(session: Session, given: Label, request: Request) -> Response:
+    _existing(session, given.row)
+    taken = await _taken(session, _refusable(session.store.label, given.row, given.label, given.client, given.request))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
 
 
-async def _skip(session: Session, given: Json, request: Request) -> Response:
-    _existing(session, given["row"])
-    taken = await _taken(session, session.store.skip(given["row"], **_who(given)))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+async def _skip(session: Session, given: RowOfClient, request: Request) -> Response:
+    _existing(session, given.row)
+    taken = await _taken(session, session.store.skip(given.row, given.client, given.request))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
 
 
-async def _clear(session: Session, given: Json, request: Request) -> Response:
-    _existing(session, given["row"])
-    taken = await _taken(session, session.store.clear(given["row"], **_who(given)))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+async def _clear(session: Session, given: RowOfClient, request: Request) -> Response:
+    _existing(session, given.row)
+    taken = await _taken(session, session.store.clear(given.row, given.client, given.request))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
 
 
-async def _rename(session: Session, given: Json, request: Request) -> Response:
-    taken = await _taken(session, _refusable(session.store.rename, given["old"], given["new"], **_who(given)))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given["client"])})
+async def _rename(session: Session, given: Rename, request: Request) -> Response:
+    taken = await _taken(session, _refusable(session.store.rename, given.old, given.new, given.client, given.request))
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
 
 
-async def _undo(session: Session, given: Json, request: Request) -> Response:
-    taken = await _taken(session, session.store.undo(**_who(given)))
+async def _undo(session: Session, given: Who, request: Request) -> Response:
+    taken = await _taken(session, session.store.undo(given.client, given.request))
     assert taken.entry.undone is not None
     undone = session.store.entry(taken.entry.undone)
     if undone.row is not None and taken.new and undone.row not in session.store.view.done:
-        session.questions.reopen(given["client"], undone.row)
+        session.questions.reopen(given.client, undone.row)
     now = None if undone.row is None else session.store.view.labels.get(undone.row)
     found = {"row": undone.row, "label": undone.label, "old": undone.old, "kind": undone.kind, "now": now}
-    return JSONResponse({"answer": taken.entry.id, "undone": found, "question": session.question(given["client"])})
+    return JSONResponse({"answer": taken.entry.id, "undone": found, "question": session.question(given.client)})
 
 
-def _who(given: Json) -> Json:
-    return {"client": given["client"], "request": given["request"]}
-
-
-def _refusable(act: Callable[..., Future[Taken]], *given: Any, **who: str) -> Future[Taken]:
+def _refusable(act: Callable[..., Future[Taken]], *given: Any) -> Future[Taken]:
     """Names are checked before anything is written: what is wrong with them is the request's fault."""
     try:
-        return act(*given, **who)
+        return act(*given)
     except RefusedError as error:
         raise RequestError(422, str(error)) from error
 
@@ -167,7 +151,7 @@ def _existing(session: Session, row: int) -> int:
 # The map and its fields
 
 
-async def _map(session: Session, given: Json, request: Request) -> Response:
+async def _map(session: Session, given: Nothing, request: Request) -> Response:
     layer, shown_map, version = session.layer, session.map, session.map_version
     if layer is None or shown_map is None:
         raise RequestError(409, "the map is not made yet: it follows in a moment")
@@ -199,7 +183,7 @@ async def _map(session: Session, given: Json, request: Request) -> Response:
     )
 
 
-async def _map_classes(session: Session, given: Json, request: Request) -> Response:
+async def _map_classes(session: Session, given: Nothing, request: Request) -> Response:
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
         raise RequestError(409, "the map is not made yet: it follows in a moment")
@@ -220,8 +204,8 @@ def _of_layer(session: Session, layer: FirstLayer) -> Learned | None:
     return learned if learned is not None and learned.model is not None and learned.layer is layer else None
 
 
-async def _field(session: Session, given: Json, request: Request) -> Response:
-    layer, c = session.layer, given["field"]
+async def _field(session: Session, given: Field, request: Request) -> Response:
+    layer, c = session.layer, given.field
     if layer is None or c >= layer.n_fields:
         raise RequestError(404, f"there is no field {c}")
     learned = _of_layer(session, layer)
@@ -238,8 +222,8 @@ async def _field(session: Session, given: Json, request: Request) -> Response:
 # Rows
 
 
-async def _row(session: Session, given: Json, request: Request) -> Response:
-    row = _existing(session, given["row"])
+async def _row(session: Session, given: Row, request: Request) -> Response:
+    row = _existing(session, given.row)
     history = [
         {"answer": e.id, "kind": e.kind, "label": e.label, "time": e.time, "client": e.client}
         for e in session.store.history(row)
@@ -253,43 +237,47 @@ async def _row(session: Session, given: Json, request: Request) -> Response:
     return JSONResponse({**session.brief(row), **probabilities, **details})
 
 
-async def _gallery(session: Session, given: Json, request: Request) -> Response:
+async def _gallery(session: Session, given: Gallery, request: Request) -> Response:
     learned, view = session.learned, session.store.view
-    if given["labeled"]:
+    if given.labeled:
         rows = np.array(sorted(view.labels), dtype=np.int64)
-        if given["class"]:
-            rows = np.array([row for row in rows.tolist() if view.labels[row] == given["class"]], dtype=np.int64)
-        if given["order"] != "index" and learned is not None and learned.model is not None:
-            sign = -1 if given["order"] == "certain" else 1
+        if given.of_class:
+            rows = np.array([row for row in rows.tolist() if view.labels[row] == given.of_class], dtype=np.int64)
+        if given.order != "index" and learned is not None and learned.model is not None:
+            sign = -1 if given.order == "certain" else 1
             rows = rows[np.argsort(sign * learned.margin[rows], kind="stable")]
     elif learned is None or learned.model is None:
-        rows = np.empty(0, np.int64) if given["class"] else np.arange(session.shown.n_rows)
-    elif not given["class"]:
-        rows = learned.order(None, given["order"])
-    elif given["class"] in learned.names:
-        rows = learned.order(learned.names.index(given["class"]), given["order"])
+        rows = np.empty(0, np.int64) if given.of_class else np.arange(session.shown.n_rows)
+    elif not given.of_class:
+        rows = learned.order(None, given.order)
+    elif given.of_class in learned.names:
+        rows = learned.order(learned.names.index(given.of_class), given.order)
     else:
         rows = np.empty(0, np.int64)
-    page = rows[given["offset"] : given["offset"] + given["limit"]]
+    page = rows[given.offset : given.offset + given.limit]
     return JSONResponse({"total": len(rows), "rows": [session.brief(row) for row in page.tolist()]})
 
 
 # Pictures
 
 
-async def _rows_png(session: Session, given: Json, request: Request) -> Response:
+async def _rows_png(session: Session, given: Rows, request: Request) -> Response:
     _with_pictures(session)
-    rows = [_existing(session, row) for row in given["rows"]]
+    rows = [int(row) for row in given.rows.split(",")]
+    if len(rows) > MOST_TILES:
+        raise RequestError(422, f"{len(rows)} rows are too many: ask for at most {MOST_TILES}")
+    for row in rows:
+        _existing(session, row)
     return await _png(request, lambda: session.shown.rows_sheet(rows))
 
 
-async def _row_png(session: Session, given: Json, request: Request) -> Response:
+async def _row_png(session: Session, given: LargeRow, request: Request) -> Response:
     _with_pictures(session)
-    row = _existing(session, given["row"])
-    return await _png(request, lambda: session.shown.large(row, given["size"]))
+    row = _existing(session, given.row)
+    return await _png(request, lambda: session.shown.large(row, given.size))
 
 
-async def _fields_png(session: Session, given: Json, request: Request) -> Response:
+async def _fields_png(session: Session, given: Version, request: Request) -> Response:
     _with_pictures(session)
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
@@ -303,64 +291,44 @@ def _with_pictures(session: Session) -> None:
 
 
 async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
-    """Return a picture; a browser that has it already hears so (addresses stay the same where pictures change)."""
-    content = await asyncio.to_thread(draw)
+    return with_etag(request, await asyncio.to_thread(draw), "image/png", "private, no-cache")
+
+
+def with_etag(request: Request, content: bytes, media_type: str, cache_control: str) -> Response:
+    """Return content, or that a browser has it already (addresses stay the same where content changes)."""
     etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-    headers = {"etag": etag, "cache-control": "private, no-cache"}
+    headers = {"etag": etag, "cache-control": cache_control}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
-    return Response(content, media_type="image/png", headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
 
 
-def _export(name: str, content: str) -> Endpoint:
-    async def answer(session: Session, given: Json, request: Request) -> Response:
-        return await export.download(session, name, content, exact=bool(given.get("exact")))
+def _export(name: str, content: str) -> Endpoint[Any]:
+    async def answer(session: Session, given: Struct, request: Request) -> Response:
+        return await export.download(session, name, content, exact=isinstance(given, Export) and bool(given.exact))
 
-    query = {"exact": Given(Whole(0, 1), 0)} if name.endswith(".csv") else {}
-    return Endpoint("GET", f"/api/export/{name}", f"Download {name}", answer, query=query, content=content)
+    given = Export if name.endswith(".csv") else Nothing
+    return Endpoint("GET", f"/api/export/{name}", f"Download {name}", given, answer, content)
 
 
-ENDPOINTS = [
-    Endpoint("GET", "/api/state", "All that the page shows at first", _state, query=_CLIENT),
-    Endpoint("GET", "/api/events", "The state after each change", _events, query=_CLIENT, content="text/event-stream"),
-    Endpoint("GET", "/api/schema", "This description", _schema),
-    Endpoint("GET", "/api/question", "The open question of a client", _question, query=_CLIENT),
-    Endpoint(
-        "POST", "/api/answers", "Give a row a label", _label,
-        body={**_WHO, **_ROW, "label": Given(_NAME), "question": Given(Whole(0, _MOST_ROWS, or_null=True), None)},
-    ),
-    Endpoint("POST", "/api/skips", "Do not ask for a row again", _skip, body={**_WHO, **_ROW}),
-    Endpoint("POST", "/api/undo", "Take back the last answer", _undo, body=_WHO),
-    Endpoint("DELETE", "/api/answers/{row}", "Take the label off a row", _clear, path=_ROW, query=_WHO),
-    Endpoint(
-        "POST", "/api/classes/rename", "Rename a class, or join two", _rename,
-        body={**_WHO, "old": Given(_NAME), "new": Given(_NAME)},
-    ),
-    Endpoint("GET", "/api/map", "The map of the fields", _map),
-    Endpoint("GET", "/api/map/classes", "The classes of the fields on the map", _map_classes),
-    Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", _field, path={"field": Given(_NUMBER)}),
-    Endpoint("GET", "/api/rows/{row}", "All that is known of a row", _row, path=_ROW),
-    Endpoint(
-        "GET", "/api/gallery", "Rows of a class", _gallery,
-        query={
-            "class": Given(Text(0, 4 * LONGEST_NAME), ""),
-            "order": Given(Choice(("certain", "uncertain", "index")), "index"),
-            "labeled": Given(Whole(0, 1), 0),
-            "offset": Given(Whole(0, _MOST_ROWS), 0),
-            "limit": Given(Whole(1, MOST_TILES), 60),
-        },
-    ),
-    Endpoint(
-        "GET", "/api/pictures/rows.png", "Small pictures of rows", _rows_png, content="image/png",
-        query={"rows": Given(Numbers(_MOST_ROWS, MOST_TILES)), "scale": Given(Whole(1, 1), 1)},
-    ),
-    Endpoint(
-        "GET", "/api/pictures/row/{row}.png", "A large picture of a row", _row_png, content="image/png", path=_ROW,
-        query={"size": Given(Whole(16, LARGEST_SIDE), 280)},
-    ),
-    Endpoint(
-        "GET", "/api/pictures/fields.png", "Small pictures of the fields on the map", _fields_png, content="image/png",
-        query={"version": Given(_NUMBER, 0)},
-    ),
+_PNG = "image/png"
+ENDPOINTS: list[Endpoint[Any]] = [
+    Endpoint("GET", "/api/state", "All that the page shows at first", Client, _state),
+    Endpoint("GET", "/api/events", "The state after each change", Client, _events, "text/event-stream"),
+    Endpoint("GET", "/api/schema", "This description", Nothing, _schema),
+    Endpoint("GET", "/api/question", "The open question of a client", Client, _question),
+    Endpoint("POST", "/api/answers", "Give a row a label", Label, _label),
+    Endpoint("POST", "/api/skips", "Do not ask for a row again", RowOfClient, _skip),
+    Endpoint("POST", "/api/undo", "Take back the last answer", Who, _undo),
+    Endpoint("DELETE", "/api/answers/{row}", "Take the label off a row", RowOfClient, _clear),
+    Endpoint("POST", "/api/classes/rename", "Rename a class, or join two", Rename, _rename),
+    Endpoint("GET", "/api/map", "The map of the fields", Nothing, _map),
+    Endpoint("GET", "/api/map/classes", "The classes of the fields on the map", Nothing, _map_classes),
+    Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", Field, _field),
+    Endpoint("GET", "/api/rows/{row}", "All that is known of a row", Row, _row),
+    Endpoint("GET", "/api/gallery", "Rows of a class", Gallery, _gallery),
+    Endpoint("GET", "/api/pictures/rows.png", "Small pictures of rows", Rows, _rows_png, _PNG),
+    Endpoint("GET", "/api/pictures/row/{row}.png", "A large picture of a row", LargeRow, _row_png, _PNG),
+    Endpoint("GET", "/api/pictures/fields.png", "Small pictures of the fields on the map", Version, _fields_png, _PNG),
     *(_export(name, content) for name, content in export.FILES.items()),
-]  # fmt: skip
+]

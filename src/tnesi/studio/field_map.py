@@ -8,17 +8,14 @@ sorting). What is like: the main directions of the fields, and the clusters of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.ndimage import uniform_filter
 from scipy.optimize import linear_sum_assignment
 
 from tnesi.labeling.naming import shares_of
 from tnesi.studio.first_layer import N_CLUSTERS, FirstLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MOST_CELLS = 1200
 _WIDE = 4 / 3

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -28,8 +27,8 @@ from tnesi.model_file import load, save
 from tnesi.report.fields import fields_of
 from tnesi.system.progress import iteration_of
 from tnesi.system.threads import resolve_threads
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Tell = Callable[[str, float | None], bool]
 """Hears what is being done and which share of it is done; says whether to stop."""
 

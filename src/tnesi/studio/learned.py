@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
@@ -18,8 +16,7 @@ from tnesi.model.classifier_model import ClassifierModel
 from tnesi.studio.answers import View
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.outlook import CLEAR, Conflict, Estimate, Naming, conflicts, expected_error, left_out_doubt
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 @dataclass(frozen=True, eq=False)

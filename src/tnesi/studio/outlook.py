@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.special import betaincinv
 
 from tnesi.labeling.labeler import FAR_IN_TESTS, Labeler
 from tnesi.labeling.left_out import LeftOut
 from tnesi.model.classes import sums_by_class
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 CLEAR = 0.6
 """A row is decided where its best class is ahead of the second best by more than this, as in the published rule."""

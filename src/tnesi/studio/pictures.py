@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.data.source import Data
-from tnesi.report.examples import PROFILE_SHAPE, gray_picture
+from tnesi.report.examples import PROFILE_SHAPE, gray_picture, png
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Kind = Literal["image", "profile", "words"]
 
 SHEET_COLUMNS = 16
@@ -22,6 +20,7 @@ LARGEST_SIDE = 1024
 _TILE = 64
 """Pixels of the longer side of a tile, at most."""
 _MOST_BARS = 256
+_COMPRESS = 4
 _MOST_WORDS = 20
 _LARGEST = 1e300
 _WORDS_FROM = 100
@@ -104,7 +103,7 @@ class Shown:
         for i, row in enumerate(values):
             y, x = divmod(i, columns)
             sheet[y * height : (y + 1) * height, x * width : (x + 1) * width] = self._tile(row)
-        return _png(sheet)
+        return png(sheet, compress_level=_COMPRESS)
 
     def _tile(self, row: Array) -> Array:
         from PIL import Image
@@ -128,17 +127,9 @@ class Shown:
             picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
         elif size < longest:
             picture.thumbnail((size, size))
-        return _png(np.asarray(picture))
+        return png(np.asarray(picture), compress_level=_COMPRESS)
 
 
 def _summable(values: Array) -> Array:
     """Return values as they are shown: what would overflow in a sum, or in a rounded number, is cut."""
     return np.clip(np.asarray(values, dtype=np.float64).ravel(), 0, _LARGEST)
-
-
-def _png(picture: Array) -> bytes:
-    from PIL import Image
-
-    with io.BytesIO() as out:
-        Image.fromarray(picture).save(out, format="PNG", compress_level=4)
-        return out.getvalue()

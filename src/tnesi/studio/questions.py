@@ -6,17 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.suggest import Known, Suggestion, audit, explore, settle, suggest
 from tnesi.studio.first_layer import N_CLUSTERS
-
-Array = npt.NDArray[Any]
 
 AHEAD = 10
 """Questions that are prepared."""

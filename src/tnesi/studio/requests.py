@@ -1,21 +1,31 @@
-"""What a request may hold: described once, for the checks and for the description of the API."""
+"""What a request may hold: typed structs, for the checks and for the description of the API."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
+from msgspec import Meta, Struct
 from starlette.requests import ClientDisconnect, Request
+
+from tnesi.studio.answers import LONGEST_NAME
+from tnesi.studio.pictures import LARGEST_SIDE, MOST_TILES
 
 MOST_BYTES = 2**14
 """Of the body of a request."""
 _PATIENCE = 10.0
 """Seconds to wait for the rest of it."""
-Json = dict[str, Any]
+
+T = TypeVar("T", bound=Struct)
+
+# "$" alone would let a line feed at the end through
+Id = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$(?!\n)")]
+IdOrNone = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_-]*$(?!\n)")]
+Name = Annotated[str, Meta(min_length=1, max_length=4 * LONGEST_NAME)]
+Number = Annotated[int, Meta(ge=0, le=10**12)]
+RowNumbers = Annotated[str, Meta(max_length=16 * MOST_TILES, pattern="^[0-9]{1,15}(,[0-9]{1,15})*$(?!\n)")]
+Flag = Annotated[int, Meta(ge=0, le=1)]
 
 
 class RequestError(Exception):
@@ -26,179 +36,111 @@ class RequestError(Exception):
         self.status, self.text = status, text
 
 
-class Kind(Protocol):
-    """A kind of value: `schema` describes it, `of_text` and `of_json` check one and return it (ValueError: wrong)."""
-
-    @property
-    def schema(self) -> Json: ...
-    def of_text(self, text: str) -> Any: ...
-    def of_json(self, value: Any) -> Any: ...
+class Nothing(Struct, frozen=True): ...
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text of some length that fits a pattern as a whole."""
-
-    shortest: int = 0
-    longest: int = 100
-    pattern: str | None = None
-
-    @property
-    def schema(self) -> Json:
-        found: Json = {"type": "string", "minLength": self.shortest, "maxLength": self.longest}
-        return found if self.pattern is None else found | {"pattern": f"^{self.pattern}$"}
-
-    def of_text(self, text: str) -> str:
-        if not self.shortest <= len(text) <= self.longest:
-            raise ValueError(f"a text of {self.shortest} to {self.longest} characters")
-        if self.pattern is not None and not re.fullmatch(self.pattern, text, re.ASCII):
-            raise ValueError(f"of the form {self.pattern}")
-        return text
-
-    def of_json(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise ValueError("a text")
-        return self.of_text(value)
+class Client(Struct, frozen=True):
+    client: IdOrNone = ""
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A whole number."""
+class Who(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A client that answers; a request that has a name may be sent again."""
 
-    low: int
-    high: int
-    or_null: bool = False
-
-    @property
-    def schema(self) -> Json:
-        return {
-            "type": ["integer", "null"] if self.or_null else "integer",
-            "minimum": self.low,
-            "maximum": self.high,
-        }
-
-    def of_text(self, text: str) -> int:
-        if not re.fullmatch("-?[0-9]{1,15}", text):
-            raise ValueError("a whole number")
-        return self._checked(int(text))
-
-    def of_json(self, value: Any) -> int | None:
-        if value is None and self.or_null:
-            return None
-        if isinstance(value, float) and value.is_integer():  # JSON knows no difference
-            value = int(value)
-        if type(value) is not int:
-            raise ValueError("a whole number")
-        return self._checked(value)
-
-    def _checked(self, number: int) -> int:
-        if not self.low <= number <= self.high:
-            raise ValueError(f"from {self.low} to {self.high}")
-        return number
+    client: Id
+    request: IdOrNone = ""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of a few words."""
-
-    words: tuple[str, ...]
-
-    @property
-    def schema(self) -> Json:
-        return {"type": "string", "enum": list(self.words)}
-
-    def of_text(self, text: str) -> str:
-        if text not in self.words:
-            raise ValueError(f"one of {', '.join(self.words)}")
-        return text
-
-    def of_json(self, value: Any) -> str:
-        return self.of_text(value if isinstance(value, str) else "")
+class RowOfClient(Who, frozen=True, kw_only=True):
+    row: Number
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Whole numbers with commas between them."""
-
-    high: int
-    most: int
-
-    @property
-    def schema(self) -> Json:
-        return {"type": "string", "pattern": "^[0-9]{1,15}(,[0-9]{1,15})*$", "maxLength": 16 * self.most}
-
-    def of_text(self, text: str) -> list[int]:
-        if not re.fullmatch("[0-9]{1,15}(,[0-9]{1,15})*", text, re.ASCII):
-            raise ValueError("numbers with commas between them")
-        found = [int(one) for one in text.split(",")]
-        if len(found) > self.most or max(found) > self.high:
-            raise ValueError(f"at most {self.most} numbers up to {self.high}")
-        return found
-
-    def of_json(self, value: Any) -> list[int]:
-        return self.of_text(value if isinstance(value, str) else "")
+class Label(RowOfClient, frozen=True, kw_only=True):
+    label: Name
+    question: Number | None = None
 
 
-@dataclass(frozen=True)
-class Given:
-    """A value in a request: its kind, and what it is where it is left out (`...`: it has to be there)."""
-
-    kind: Kind
-    default: Any = ...
+class Rename(Who, frozen=True, kw_only=True):
+    old: Name
+    new: Name
 
 
-def from_query(request: Request, wanted: Mapping[str, Given]) -> Json:
-    """Return the checked values of the query."""
-    given = request.query_params
-    found: Json = {}
-    for name, value in wanted.items():
-        several = given.getlist(name)
-        if len(several) > 1:
-            raise RequestError(422, f"{name} is given {len(several)} times: give it once")
-        if not several and value.default is ...:
-            raise RequestError(422, f"{name} is missing in the address")
-        found[name] = _checked(name, value.kind.of_text, several[0]) if several else value.default
-    return found
+class Row(Struct, frozen=True):
+    row: Number
 
 
-def from_path(request: Request, wanted: Mapping[str, Given]) -> Json:
-    """Return the checked values of the path; one that is not right is not found."""
+class Field(Struct, frozen=True):
+    field: Number
+
+
+class Rows(Struct, frozen=True):
+    """Small pictures of rows, whose numbers have commas between them."""
+
+    rows: RowNumbers
+    scale: Annotated[int, Meta(ge=1, le=1)] = 1
+
+
+class LargeRow(Row, frozen=True):
+    size: Annotated[int, Meta(ge=16, le=LARGEST_SIDE)] = 280
+
+
+class Version(Struct, frozen=True):
+    version: Number = 0
+
+
+class Gallery(Struct, frozen=True):
+    of_class: Annotated[str, Meta(max_length=4 * LONGEST_NAME)] = msgspec.field(default="", name="class")
+    order: Literal["certain", "uncertain", "index"] = "index"
+    labeled: Flag = 0
+    offset: Number = 0
+    limit: Annotated[int, Meta(ge=1, le=MOST_TILES)] = 60
+
+
+class Export(Struct, frozen=True):
+    exact: Flag = 0
+
+
+async def read(request: Request, wanted: type[T]) -> T:
+    """Return the checked values of a request: of its body (POST), or of its path and query.
+
+    A number in the path that is not right is not found.
+    """
     try:
-        return {name: _checked(name, value.kind.of_text, request.path_params[name]) for name, value in wanted.items()}
-    except RequestError as error:
-        raise RequestError(404, error.text) from error
+        if request.method == "POST":
+            return msgspec.convert(await _body(request), wanted)
+        given: dict[str, Any] = {}
+        for name in (field.encode_name for field in msgspec.structs.fields(wanted)):
+            several = request.query_params.getlist(name)
+            if len(several) > 1:
+                raise RequestError(422, f"{name} is given {len(several)} times: give it once")
+            if several:
+                given[name] = several[0]
+        return msgspec.convert(given | _numbers(request.path_params), wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise RequestError(422, str(error)) from error
 
 
-async def from_body(request: Request, wanted: Mapping[str, Given]) -> Json:
-    """Return the checked values of a JSON object in the body."""
+def _numbers(path: dict[str, str]) -> dict[str, int]:
+    try:
+        return msgspec.convert(path, dict[str, Number], strict=False)
+    except msgspec.ValidationError as error:
+        raise RequestError(404, str(error)) from error
+
+
+async def _body(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "the body has to be JSON (Content-Type: application/json)")
     try:
-        body = await asyncio.wait_for(request.body(), _PATIENCE)
-        given = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        return _JSON.decode(await asyncio.wait_for(request.body(), _PATIENCE))
     except (TimeoutError, ClientDisconnect) as error:
         raise RequestError(408, "the rest of the request has not come: send it again") from error
-    except (ValueError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RequestError(400, "the body is no JSON") from error
-    if not isinstance(given, dict):
-        raise RequestError(422, "the body has to be a JSON object")
-    if unknown := sorted(given.keys() - wanted.keys()):
-        raise RequestError(422, f"{unknown[0][:40]!r} is not known here")
-    missing = [name for name, value in wanted.items() if value.default is ... and name not in given]
-    if missing:
-        raise RequestError(422, f"{missing[0]!r} is missing")
-    return {
-        name: _checked(name, value.kind.of_json, given[name]) if name in given else value.default
-        for name, value in wanted.items()
-    }
 
 
-def _checked(name: str, check: Any, value: Any) -> Any:
-    try:
-        return check(value)
-    except ValueError as error:
-        raise RequestError(422, f"{name} has to be {error}") from error
+def _number(text: str) -> float:
+    """Return a number with a point or an exponent; 1.0 is as whole as 1."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
-def _no_constant(text: str) -> None:
-    raise ValueError(text)
+_JSON = msgspec.json.Decoder(float_hook=_number)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 import tnesi
-from tnesi.studio.requests import Given
 
 if TYPE_CHECKING:
     from tnesi.studio.api import Endpoint
@@ -28,7 +29,7 @@ _ERRORS = {
 }
 
 
-def description(endpoints: Sequence[Endpoint], n_rows: int) -> Json:
+def description(endpoints: Sequence[Endpoint[Any]], n_rows: int) -> Json:
     """Return the description of these endpoints, for data of so many rows."""
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
@@ -46,31 +47,25 @@ def description(endpoints: Sequence[Endpoint], n_rows: int) -> Json:
     }
 
 
-def _operation(endpoint: Endpoint) -> Json:
+def _operation(endpoint: Endpoint[Any]) -> Json:
+    given = msgspec.json.schema(endpoint.given)["$defs"][endpoint.given.__name__]
     found: Json = {
         "summary": endpoint.summary,
-        "parameters": [*_parameters("path", endpoint.path), *_parameters("query", endpoint.query)],
         "responses": {"200": {"description": "done", "content": {endpoint.content: {}}}},
     }
     reference = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for status, text in _ERRORS.items():
         found["responses"][status] = {"description": text, "content": reference}
-    if endpoint.body:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": _object(endpoint.body)}}}
-    return found
-
-
-def _parameters(place: str, given: Mapping[str, Given]) -> list[Json]:
-    return [
-        {"name": name, "in": place, "required": value.default is ..., "schema": value.kind.schema}
-        for name, value in given.items()
+    if endpoint.method == "POST":
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": given}}}
+        return found
+    found["parameters"] = [
+        {
+            "name": name,
+            "in": "path" if f"{{{name}}}" in endpoint.address else "query",
+            "required": name in given["required"],
+            "schema": schema,
+        }
+        for name, schema in given["properties"].items()
     ]
-
-
-def _object(given: Mapping[str, Given]) -> Json:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": [name for name, value in given.items() if value.default is ...],
-        "properties": {name: value.kind.schema for name, value in given.items()},
-    }
+    return found

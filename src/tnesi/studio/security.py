@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from functools import cache
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from tnesi.studio.requests import MOST_BYTES, RequestError
@@ -20,15 +21,17 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
-_HEADERS = [
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-]
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+"""Of all answers, unless they have others."""
 AUTHORIZED = "authorized"
 """Key in the state of a request: whether it had the token. The server closes connections without it first."""
 _LONGEST_QUERY = 8192
@@ -114,57 +117,55 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                names = {name for name, _ in message["headers"]}
-                extra = [pair for pair in _HEADERS if pair[0] not in names]
-                if b"cache-control" not in names:
-                    extra.append((b"cache-control", b"no-store"))
-                message = {**message, "headers": [*message["headers"], *extra]}
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         # parts of a file are not given: all of it, or nothing
         scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0].lower() != b"range"]}
         refusal = self._refusal(scope)
         if refusal is not None:
-            await _refuse(with_headers, *refusal)
+            status, text = refusal
+            # where a request of status 400 ends is ambiguous, so nothing after it can be trusted
+            last = {"connection": "close"} if status == 400 else None
+            await JSONResponse({"error": text}, status, last)(scope, receive, with_headers)
             return
         scope.setdefault("state", {})[AUTHORIZED] = self._has_token(scope)
         await self.app(scope, _limited(receive, lambda: started), with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return why a request is refused, None if it is not."""
-        headers: dict[bytes, list[str]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
-        one = {name: values[0] for name, values in headers.items()}
-        if b"content-length" in headers and b"transfer-encoding" in headers:
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if "content-length" in headers and "transfer-encoding" in headers:
             return 400, "the request has both Content-Length and Transfer-Encoding: send only one of them"
-        if len(headers.get(b"host", ())) != 1 or not self._door.is_host(one[b"host"]):
+        if len(hosts) != 1 or not self._door.is_host(hosts[0]):
             return 403, "this is not the name under which the studio was opened: use the address from the terminal"
-        origin = one.get(b"origin")
-        if len(headers.get(b"origin", ())) > 1 or (origin is not None and not self._door.is_origin(origin)):
+        if len(origins) > 1 or not all(map(self._door.is_origin, origins)):
             return 403, "the request comes from another page"
-        if one.get(b"sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
             return 403, "the request comes from another page"
         if len(scope["query_string"]) > _LONGEST_QUERY:
             return 414, "the address is too long"
-        length = one.get(b"content-length", "0")
+        length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
             return 413, _TOO_LARGE
         if not scope["path"].startswith("/api/"):
             return None if scope["method"] in _READS else (405, "only reading is possible here")
-        by_header = self._door.knows(_bearer(one.get(b"authorization", "")))
+        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
         if scope["method"] in _READS:
-            if by_header or self._door.knows(self._in_cookie(one.get(b"cookie", ""))):
+            if by_header or self._door.knows(self._in_cookie(headers.get("cookie", ""))):
                 return None
         elif by_header:
-            return None if origin is not None else (403, "the request does not say from which page it comes")
+            return None if origins else (403, "the request does not say from which page it comes")
         return 401, "the studio does not know you: open the address that was printed in the terminal"
 
     def _has_token(self, scope: Scope) -> bool:
         """Whether a request has the token anywhere: in its address, in a header or in a cookie."""
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        by_header = self._door.knows(_bearer(headers.get(b"authorization", "")))
-        return by_header or self.lets_in(scope["query_string"], headers.get(b"cookie", ""))
+        headers = Headers(scope=scope)
+        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
+        return by_header or self.lets_in(scope["query_string"], headers.get("cookie", ""))
 
     def lets_in(self, query: bytes, cookie: str) -> bool:
         """Whether the page itself may be shown."""
@@ -197,12 +198,3 @@ def _limited(receive: Receive, started: Callable[[], bool]) -> Receive:
 def _bearer(header: str) -> str | None:
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-async def _refuse(send: Send, status: int, text: str) -> None:
-    body = json.dumps({"error": text}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 400:  # where this request ends is ambiguous, so nothing after it can be trusted
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import socket
@@ -25,7 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from tnesi.studio.api import ENDPOINTS, respond
+from tnesi.studio.api import ENDPOINTS, respond, with_etag
 from tnesi.studio.events import Bell
 from tnesi.studio.security import AUTHORIZED, Door, Guard
 from tnesi.studio.session import Session
@@ -60,12 +59,7 @@ def create_app(session: Session, door: Door) -> Guard:
         return _page_file(name, request)
 
     def _page_file(name: str, request: Request) -> Response:
-        content = page[name].read_bytes()
-        etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-        headers = {"etag": etag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == etag:
-            return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers, media_type=_TYPES[name.rpartition(".")[2]])
+        return with_etag(request, page[name].read_bytes(), _TYPES[name.rpartition(".")[2]], "no-cache")
 
     async def index(request: Request) -> Response:
         if not guard.lets_in(request.url.query.encode(), request.headers.get("cookie", "")):

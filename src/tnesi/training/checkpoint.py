@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -27,8 +26,7 @@ from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
 from tnesi.system.digest import content_digest
 from tnesi.system.files import InUseError, alone_in, replacing
 from tnesi.training.monitor import Monitor
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 FORMAT = 3
 _MOST = 1e300  # JSON has no infinity

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.engine import Engine
 from tnesi.execution.part import Part, Summary
@@ -17,8 +15,7 @@ from tnesi.system.interrupt import complete_iterations
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import TopLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def run_em(

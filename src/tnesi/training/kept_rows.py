@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.model.rows import Matrix, row_hashes
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _LABELS_LAST = np.log(8)
 """A label gives way to newer ones of its class when it is older by three half-lives."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -33,8 +32,7 @@ from tnesi.training.online import run_hebbian
 from tnesi.training.row_sum import auto_row_sum
 from tnesi.training.rules import OnlineRule
 from tnesi.training.self_labeling import TopLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 DEFAULT_TRUNCATION = 15
 FEWEST_NEIGHBORS = 5

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
@@ -14,8 +11,7 @@ from tnesi.model.rows import Rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import TopLayer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def run_hebbian(

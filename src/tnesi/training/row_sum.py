@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 
@@ -31,8 +30,7 @@ from tnesi.model.rows import Matrix, dense, normalize
 from tnesi.search.neighbors import NeighborSearch
 from tnesi.training.em import run_em
 from tnesi.training.monitor import Monitor
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 PERPLEXITY = 1.8
 _GROWTH = 0.1

@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.model.activities import Activities
 from tnesi.model.classes import Classes
 from tnesi.model.fields import Prior
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _COOL_FROM, _COOL_TO = 0.7, 0.25
 """With exact averages at the end, the rate falls to a quarter of itself over the last three tenths of the passes,

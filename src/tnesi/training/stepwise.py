@@ -17,18 +17,16 @@ a few C rows; a batch only changes the fields of its rows. So the cost of a row 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.local import sample_rows
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
 from tnesi.search import NeighborSearch, Search
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _YOUNG, _ETA = 30.0, 2.0
 """eta is 1 when there are so many rows to a field, and never more than this."""

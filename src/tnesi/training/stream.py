@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.part import Part
@@ -25,8 +24,6 @@ from tnesi.search import NeighborSearch, Search
 from tnesi.training.mixture import LearnedMixture, MixtureParameters, check_prior_strength, learn_mixture
 from tnesi.training.monitor import Monitor
 from tnesi.training.stepwise import Stepwise
-
-Array = npt.NDArray[Any]
 
 _RECORDS = 1000
 """Batches that the history holds."""

@@ -87,10 +87,10 @@ def test_false_promises_are_refused(tmp_path: Path, version: int) -> None:
         ([10**12, 6], "promises 1000000000000 rows"),
         ([10, 10**15], "GB of memory"),
         ([0, 6], "nothing to learn"),
-        ([10], "chunks of another kind"),
-        ([-1, 6], "not understood"),
-        ([10.5, 6], "not understood"),
-        ("many", "not understood"),
+        ([10], "damaged"),
+        ([-1, 6], "damaged"),
+        ([10.5, 6], "damaged"),
+        ("many", "damaged"),
     ):
         change(about, shape=shape)
         with pytest.raises(DataError, match=message):
@@ -146,7 +146,7 @@ def test_format_3_that_is_not_known_to_be_safe(tmp_path: Path, changed: dict[str
     path = store(tmp_path / "a")
     change(path / "zarr.json", **changed)
     with pytest.raises(DataError):
-        open_data(path)
+        _ = open_data(path).X
 
 
 @pytest.mark.parametrize("sharded", [False, True])

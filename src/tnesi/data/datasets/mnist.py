@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import string
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tnesi.data.readers.idx import read_idx
 from tnesi.data.source import ArraySource, Data, DataError
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 CHARACTERS = np.array(list(string.digits + string.ascii_uppercase + string.ascii_lowercase))
 """The classes of EMNIST byclass, and of NIST Special Database 19, in order."""

@@ -7,7 +7,6 @@ cache. ``registry.toml`` has the facts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,47 +26,6 @@ NAMES = tuple(_ENTRIES)
 
 class DataNotFoundError(FileNotFoundError):
     """A data set is not on this machine; the message says which files to put where."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """What is known of a named data set, whether it is on this machine or not.
-
-    Attributes
-    ----------
-    name, title, license, source : str
-    rows : (int, int)
-        For training and for testing, when all its files are there.
-    classes : int
-    shape : (int, int) or None
-        Height and width of the images.
-    files : list of str
-        That make up the data set; none for data that come with scikit-learn.
-    urls : list of str
-        Where they come from, mirror by mirror.
-    download_bytes : int
-        How much there is to download, at most.
-    folders : list of Path
-        Where the files are looked for, in order.
-    found : bool
-        Whether the data set is on this machine.
-    found_files : list of Path
-        The files that would be read.
-    """
-
-    name: str
-    title: str
-    license: str
-    source: str
-    rows: tuple[int, int]
-    classes: int
-    shape: tuple[int, int] | None
-    files: list[str]
-    urls: list[str]
-    download_bytes: int
-    folders: list[Path]
-    found: bool
-    found_files: list[Path]
 
 
 def load_named(name: str, *, download: bool = True, progress: Progress | None = None) -> Data:
@@ -93,7 +51,7 @@ def load_named(name: str, *, download: bool = True, progress: Progress | None = 
     >>> data.X.shape, data.test.X.shape, data.rows.image_shape
     ((1397, 64), (400, 64), (8, 8))
     """
-    entry = _entry(name)
+    entry = describe(name)
     if not entry.files:
         return _digits(name)
     files = entry.find()
@@ -114,7 +72,7 @@ def load_named(name: str, *, download: bool = True, progress: Progress | None = 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
     """Download a data set into the user's cache unless all of it is on this machine, and return its folder."""
-    entry = _entry(name)
+    entry = describe(name)
     if not entry.downloads:
         import sklearn.datasets
 
@@ -134,7 +92,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     return folder
 
 
-def describe(name: str) -> Description:
+def describe(name: str) -> Entry:
     """Return what is known of a data set, and whether it is on this machine.
 
     Examples
@@ -142,25 +100,6 @@ def describe(name: str) -> Description:
     >>> describe("mnist").title
     'MNIST, handwritten digits'
     """
-    entry = _entry(name)
-    return Description(
-        name=name,
-        title=entry.title,
-        license=entry.license,
-        source=entry.source,
-        rows=entry.rows,
-        classes=entry.classes,
-        shape=entry.shape,
-        files=list(entry.files),
-        urls=[url for remote in entry.downloads for url in remote.urls],
-        download_bytes=sum(remote.at_most for remote in entry.downloads),
-        folders=entry.folders,
-        found=entry.find() is not None,
-        found_files=entry.find() or [],
-    )
-
-
-def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
         raise DataError(f"there is no data set called {name!r}: choose one of {', '.join(NAMES)}")
     return _ENTRIES[name]

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,8 @@ from tnesi.data.datasets.mnist import CHARACTERS, N_DIGITS
 from tnesi.data.optional import needed
 from tnesi.data.source import ArraySource, Data, DataError, check_room, damaged
 from tnesi.system.files import replacing
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Image = npt.NDArray[np.uint8]
 
 _SIDE, _BOX, _SCAN = 28, 20, 128

@@ -30,6 +30,26 @@ class Entry:
     unpack: str | None
 
     @property
+    def urls(self) -> list[str]:
+        """Where the files come from, mirror by mirror."""
+        return [url for remote in self.downloads for url in remote.urls]
+
+    @property
+    def download_bytes(self) -> int:
+        """How much there is to download, at most."""
+        return sum(remote.at_most for remote in self.downloads)
+
+    @property
+    def found(self) -> bool:
+        """Whether the data set is on this machine."""
+        return self.find() is not None
+
+    @property
+    def found_files(self) -> list[Path]:
+        """The files that would be read."""
+        return self.find() or []
+
+    @property
     def folders(self) -> list[Path]:
         """Where the files are looked for, in order."""
         if not self.files:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy.typing as npt
+from typing import NamedTuple
 
 from tnesi.data.label_values import tidy_labels
 from tnesi.data.source import Data, DataError, Source
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _ROWS = ("x", "data", "x_train", "train_images", "images", "features", "arr_0")
 _LABELS = ("y", "labels", "label", "target", "targets", "class", "y_train", "train_labels", "arr_1")

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.source import ArraySource, Data, DataError, damaged
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 NPY_MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000  # NumPy's own limit

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.column_names import INDEX_NAMES, LABEL_NAMES
 from tnesi.data.label_values import LABEL_BYTES, parse_labels
@@ -23,8 +22,7 @@ from tnesi.data.optional import needed
 from tnesi.data.readers.tables import MOST_COLUMNS, Columns, TableSource, to_rows
 from tnesi.data.recognize import READABLE, decode, is_gzip, open_plain
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged, smallest_dtype
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _LONGEST_LINE = 2**23

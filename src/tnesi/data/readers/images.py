@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.label_values import parse_labels
 from tnesi.data.optional import needed
 from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, no_memory, rows_at_a_time
 from tnesi.system.memory import free_memory, is_lack_of_memory
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
 MOST_PIXELS = 64_000_000

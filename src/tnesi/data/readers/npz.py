@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
-
-import numpy.typing as npt
 
 from tnesi.data.readers.array_groups import read_group
 from tnesi.data.readers.arrays import read_header, read_values
 from tnesi.data.readers.idx import MOST_PER_BYTE
 from tnesi.data.readers.sparse import SPARSE_PARTS, CsrSource, sparse_from_parts
 from tnesi.data.source import ArraySource, Data, DataError, check_room, damaged
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def read_npz(path: Path, label_column: str | int | None = None) -> Data:

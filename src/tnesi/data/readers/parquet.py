@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.column_names import find_label_column
 from tnesi.data.label_values import LABEL_BYTES, tidy_labels
 from tnesi.data.optional import needed
 from tnesi.data.readers.tables import Columns, TableSource
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _MOST_PER_BYTE = 10**5
 """Values that a byte of a file can stand for: many where they repeat, but a few kB with 10^12 rows are no data."""

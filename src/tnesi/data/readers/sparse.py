@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.data.source import (
@@ -19,8 +18,7 @@ from tnesi.data.source import (
     rows_at_a_time,
     smallest_dtype,
 )
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
 """The arrays that `scipy.sparse.save_npz` writes, for one format or another."""

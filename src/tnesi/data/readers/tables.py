@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.data.column_names import INDEX_NAMES, find_label_column
 from tnesi.data.label_values import tidy_labels
@@ -22,8 +21,7 @@ from tnesi.data.source import (
     regroup,
     rows_at_a_time,
 )
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MOST_COLUMNS = 200_000
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tnesi.data.optional import needed
 from tnesi.data.readers.array_groups import read_group
 from tnesi.data.readers.zarr_chunks import check_chunk
-from tnesi.data.readers.zarr_description import describe, is_array
+from tnesi.data.readers.zarr_description import is_array, open_array
 from tnesi.data.source import (
     BLOCK_ROWS,
     Data,
@@ -29,8 +28,7 @@ from tnesi.data.source import (
     regroup,
     rows_at_a_time,
 )
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _PART_BYTES = 2**26
 
@@ -40,52 +38,47 @@ class ZarrArray:
 
     def __init__(self, folder: Path) -> None:
         with damaged(folder):
-            self.about = describe(folder)
-            self.folder = folder
-            self.files = self._stored()
+            self._array, self._packing = open_array(folder)
+        self.folder = folder
+        self.shape: tuple[int, ...] = self._array.shape
+        self.dtype: np.dtype[Any] = self._array.dtype
+        self.band_rows: int = (self._array.shards or self._array.chunks)[0]
+        self.n_bands = -(-self.shape[0] // self.band_rows)
+        self._files = self._stored()
 
     def _stored(self) -> dict[int, list[Path]]:
         """Return the chunk files of each band."""
         found: dict[int, list[Path]] = {}
-        for folder, folders, names in os.walk(self.folder):
-            paths = [Path(folder, name) for name in names]
-            if link := next((p for p in (*paths, *(Path(folder, f) for f in folders)) if p.is_symlink()), None):
-                raise DataError(f"{link} is a link to elsewhere: store the chunks themselves")
-            for path in paths:
-                key = self.about.key.fullmatch(path.relative_to(self.folder).as_posix())
-                if key and path.is_file() and int(key[1]) < self.n_bands:
-                    found.setdefault(int(key[1]), []).append(path)
-        return found
-
-    @property
-    def n_bands(self) -> int:
-        return math.ceil(self.about.shape[0] / self.about.chunks[0])
+        for path in self.folder.rglob("*"):
+            if path.is_symlink():
+                raise DataError(f"{path} is a link to elsewhere: store the chunks themselves")
+            key = path.relative_to(self.folder).as_posix()
+            place = tuple(map(int, re.findall(r"[0-9]{1,15}", key)))
+            if len(place) == len(self.shape) and key == self._array.metadata.encode_chunk_key(place) and path.is_file():
+                found.setdefault(place[0], []).append(path)
+        return {band: paths for band, paths in found.items() if band < self.n_bands}
 
     @property
     def row_bytes(self) -> int:
-        return math.prod(self.about.shape[1:]) * self.about.dtype.itemsize
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def check_complete(self) -> None:
         """Refuse arrays with rows for which nothing is stored: a few bytes could promise any number of them."""
-        if len(self.files) < self.n_bands:
+        if len(self._files) < self.n_bands:
             raise DataError(
-                f"{self.folder} promises {self.about.shape[0]} rows, but chunks are stored for {len(self.files)} of "
+                f"{self.folder} promises {self.shape[0]} rows, but chunks are stored for {len(self._files)} of "
                 f"{self.n_bands} parts of them only: write it again (with write_empty_chunks if rows are all zero)"
             )
 
     def parts(self) -> Iterator[Array]:
         """Yield the values in order, some bands at a time; chunks that are not stored have the array's fill value."""
-        zarr = needed("zarr", "reading Zarr")
-        rows = self.about.chunks[0]
-        together = max(1, min(BLOCK_ROWS, _PART_BYTES // max(1, self.row_bytes)) // rows)
+        together = max(1, min(BLOCK_ROWS, _PART_BYTES // max(1, self.row_bytes)) // self.band_rows)
         with damaged(self.folder):
-            store = needed("zarr.storage", "reading Zarr").LocalStore(self.folder, read_only=True)
-            array = zarr.open_array(store=store, mode="r", zarr_format=self.about.version)
             for first in range(0, self.n_bands, together):
                 for band in range(first, first + together):
-                    for path in self.files.get(band, ()):
-                        check_chunk(path.read_bytes(), self.about.packing, path)
-                yield np.asarray(array[first * rows : (first + together) * rows])
+                    for path in self._files.get(band, ()):
+                        check_chunk(path.read_bytes(), self._packing, path)
+                yield np.asarray(self._array[first * self.band_rows : (first + together) * self.band_rows])
 
 
 class ZarrSource(Source):
@@ -93,17 +86,16 @@ class ZarrSource(Source):
 
     def __init__(self, folder: Path) -> None:
         self._array = ZarrArray(folder)
-        about = self._array.about
-        if len(about.shape) not in (2, 3):
+        shape, band_rows = self._array.shape, self._array.band_rows
+        if len(shape) not in (2, 3):
             raise DataError(
-                f"{folder} has {len(about.shape)} dimensions: rows and columns (or N x height x width) are needed"
+                f"{folder} has {len(shape)} dimensions: rows and columns (or N x height x width) are needed"
             )
-        self.n_rows, self.n_features = check_shape(about.shape[0], math.prod(about.shape[1:]), folder)
+        self.n_rows, self.n_features = check_shape(shape[0], math.prod(shape[1:]), folder)
         self._array.check_complete()
-        self.dtype = about.dtype.newbyteorder("=")
-        self.image_shape = (about.shape[1], about.shape[2]) if len(about.shape) == 3 else None
-        band = about.chunks[0] * self._array.row_bytes
-        check_room(2 * band, f"{folder}, whose chunks have {about.chunks[0]} rows each,")
+        self.dtype = self._array.dtype.newbyteorder("=")
+        self.image_shape = (shape[1], shape[2]) if len(shape) == 3 else None
+        check_room(2 * band_rows * self._array.row_bytes, f"{folder}, whose chunks have {band_rows} rows each,")
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         parts = (part.reshape(len(part), -1).astype(self.dtype, copy=False) for part in self._array.parts())
@@ -129,6 +121,6 @@ def read_zarr(folder: Path, label_column: str | int | None = None) -> Data:
 
 def _labels(folder: Path, n_rows: int) -> Array:
     array = ZarrArray(folder)
-    if array.about.shape not in ((n_rows,), (n_rows, 1)):
-        raise DataError(f"{folder} has the shape {array.about.shape} for {n_rows} rows: one label per row is needed")
+    if array.shape not in ((n_rows,), (n_rows, 1)):
+        raise DataError(f"{folder} has the shape {array.shape} for {n_rows} rows: one label per row is needed")
     return np.concatenate(list(array.parts()))

@@ -7,19 +7,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Future, KilledWorker, as_completed
 
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.cluster import Cluster, ClusterError, Worker
 from tnesi.execution.dask.tasks import Block
 from tnesi.execution.store import ArrayStore, FileStore, Store, even_grain
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 PER_SLOT = 4
 """Blocks for each task that the cluster runs at a time: few, but enough for work to move to idle workers."""
@@ -33,12 +31,6 @@ _TOO_MUCH = "start more workers, or give them more memory (--memory-limit)"
 
 class LostError(Exception):
     """Something that was on a worker is gone; it can be made again."""
-
-
-class BlockStore(Store, Protocol):
-    """Rows that are on the cluster already."""
-
-    def block(self, number: int, place: slice) -> Future: ...
 
 
 def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Future, Any]]:

@@ -23,7 +23,6 @@ from uuid import uuid4
 from weakref import WeakSet
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Future
 
 from tnesi.errors import InvalidParameterError
@@ -37,8 +36,8 @@ from tnesi.execution.part import Search, Summary
 from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 _TRIES = 12

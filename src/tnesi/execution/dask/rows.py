@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import dask.array
 import numpy as np
-import numpy.typing as npt
 from dask.delayed import Delayed
 from distributed import Future
 
@@ -19,8 +18,7 @@ from tnesi.execution.dask.cluster import Cluster
 from tnesi.execution.dask.tasks import Block, Parcel
 from tnesi.execution.store import ArrayStore, even_grain
 from tnesi.model.rows import check_sums, usable_rows
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _TRIES = 12
 

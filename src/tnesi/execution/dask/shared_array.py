@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _STAMP = np.dtype(np.int64)
 _FLAGS = mmap.MAP_SHARED | mmap.MAP_POPULATE

@@ -23,8 +23,7 @@ from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Statistics, Units
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _LARGE = 2**22
 """Bytes from which on NumPy asks for large pages."""

@@ -17,12 +17,13 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.types import Array
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-Array = npt.NDArray[Any]
 Grid = Literal["both", "none"]
 
 WIDTH, HEIGHT = 4.4, 3.3

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.report.figures.canvas import COLORS, INK, LINE, Picture, drawing, label, new_axes
+from tnesi.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.colors import ListedColormap
 
-Array = npt.NDArray[Any]
 
 MANY = 16
 """Above so many classes the cells are too small for numbers."""

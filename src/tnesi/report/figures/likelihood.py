@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.report.figures.canvas import COLORS, INK, Picture, drawing, label, log_x, log_y, new_axes, spread
+from tnesi.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = npt.NDArray[Any]
 Record = dict[str, Any]
 Curve = tuple[Array, Array]
 
