@@ -367,7 +367,8 @@ def _boxes(x: Array, boxes: Array | None) -> list[tuple[slice, slice]]:
 def _triangles(length: int, n_cells: int) -> Array:
     """Weights of the pixels along an axis in the cells: 1 in the middle of a cell, 0 in the middle of the next one."""
     at = (np.arange(length)[:, None] + 0.5) * (n_cells / length) - (np.arange(n_cells) + 0.5)
-    return np.maximum(0, 1 - np.abs(at))
+    weights: Array = np.maximum(0, 1 - np.abs(at))
+    return weights
 
 
 def oriented_gradients(x: Array, boxes: Array | None, is_signed: bool, out: Array, n_threads: int) -> None:
