@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tnesi.encoders.canvas import Size
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
-from tnesi.encoders.picture_rows import PictureRows, Strength, is_colored, measured
+from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
 from tnesi.encoders.values import as_gray, known_range, range_of
 from tnesi.system.threads import resolve_threads
 
@@ -167,7 +167,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         if in_color and self.color == "auto" and not is_colored([(block.pictures, block.boxes) for block in blocks]):
             in_color = False
         pictures = [(block.pictures if in_color else as_gray(block.pictures), block.boxes) for block in blocks]
-        self._set(measured(canvas, in_color, pictures, loading.n_threads), levels, given.n_flat)
+        self._set(measure(canvas, in_color, pictures, loading.n_threads), levels, given.n_flat)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -237,7 +237,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str
-            Such as "direction_0_3_90" (row 0, column 3 of the cells, brighter downwards).
+            Such as "direction_0_3_90": in row 0 and column 3 of the cells, it gets brighter downwards.
         """
         check_is_fitted(self)
         return np.asarray(self._rows.names(), dtype=object)
@@ -256,10 +256,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             "shape": None if self.shape is None else [int(side) for side in self.shape],
             "size": self.size,
             "color": self.color,
-            "canvas": list(self._rows.canvas),
-            "colored": self._rows.colored,
-            "shaded": self._rows.shaded,
-            "strength": asdict(self._rows.strength),
+            "rows": asdict(self._rows),
             "levels": list(self._levels),
             "n_features_in": getattr(self, "n_features_in_", None),
         }
@@ -283,16 +280,17 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             shape = state["shape"]
             encoder = cls(None if shape is None else tuple(shape), size=state["size"], color=state["color"])
             encoder._check_parameters()
-            height, width = state["canvas"]
-            if not all(_is_integer(side) and 1 <= side <= LARGEST_SIZE for side in (height, width)):
-                raise ValueError(f"canvas is {height!r} x {width!r}")
-            strength = Strength(**{name: float(value) for name, value in state["strength"].items()})
+            rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
+            if len(rows.canvas) != 2 or not all(
+                _is_integer(side) and 1 <= side <= LARGEST_SIZE for side in rows.canvas
+            ):
+                raise ValueError(f"canvas is {rows.canvas!r}")
+            if not (isinstance(rows.shaded, bool) and isinstance(rows.colored, bool)):
+                raise TypeError("shaded and colored are not booleans")
             black, white = (float(level) for level in state["levels"])
-            numbers = [*astuple(strength), black, white]
-            if not np.isfinite(numbers).all() or min(astuple(strength)) < 0 or black >= white:
+            numbers = np.array([rows.energy, rows.hues, rows.color_weight, black, white], dtype=np.float64)
+            if not np.isfinite(numbers).all() or numbers[:3].min() < 0 or black >= white:
                 raise ValueError(f"numbers are out of range: {numbers}")
-            if not (isinstance(state["colored"], bool) and isinstance(state["shaded"], bool)):
-                raise TypeError("colored and shaded are not booleans")
             n_flat = state["n_features_in"]
             if n_flat is not None and not _is_integer(n_flat):
                 raise TypeError(f"n_features_in is {n_flat!r}")
@@ -300,7 +298,6 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"this is not the state of an ImageEncoder ({error!r}): use what get_state returned"
             ) from error
-        rows = PictureRows((int(height), int(width)), state["colored"], state["shaded"], strength)
         encoder._set(rows, (black, white), n_flat)
         return encoder
 

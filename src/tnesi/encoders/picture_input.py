@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from tnesi.encoders.canvas import Size, box_for, fitted_size, resized
 from tnesi.encoders.image_files import ImageFileError, Problem, image_size, read_image
@@ -103,7 +102,7 @@ class ArrayPictures:
     def values(self, index: Array | slice) -> Array:
         """Return pictures as they are (n x height x width x channels)."""
         part: Any = self._x[index]
-        x: Array = part.toarray() if sparse.issparse(part) else np.asarray(part)
+        x: Array = np.asarray(part.toarray() if hasattr(part, "toarray") else part)  # sparse ones, too
         x = x.reshape(len(x), *self.size, self.n_channels)
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             raise ValueError("X contains NaN or infinity: every pixel needs a number")
