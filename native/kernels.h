@@ -152,4 +152,28 @@ void row_hashes(const R& rows, std::uint64_t seed, std::uint64_t* out, int n_thr
 template <typename R>
 void log_factorials(const R& rows, double* out, int n_threads);
 
+// N x H x W x channels, values from 0 (black) to about 1 (white). Picture n fills boxes[n] = (top, left, height, width)
+// of its canvas, or all of it (null); there is nothing around it.
+struct Pictures {
+    const float* x;
+    const std::int32_t* boxes;
+    std::size_t n, height, width, channels;
+};
+
+// The grid that covers a canvas. A pixel counts for the two nearest rows and columns of cells, by linear weights.
+struct Cells {
+    std::size_t rows, columns;
+};
+
+// Histograms of oriented gradients: central differences of the square roots (edges replicated), in the channel where
+// they are largest, vote with their magnitude for the two nearest orientations, by linear weights. Orientation o is the
+// angle o / n_orientations of a turn (0: brighter to the right, a quarter: brighter downwards); opposite directions are
+// one orientation, and the angle is of half a turn, unless is_signed.  OUT out (N x cells x n_orientations).
+void oriented_gradients(const Pictures& pictures, Cells cells, std::size_t n_orientations, bool is_signed, float* out,
+                        int n_threads);
+
+// Histograms of colors (three channels): a pixel is a mixture of at most four of the corners of the color cube.
+// Corner 0 is black, bit 0 red, bit 1 green, bit 2 blue, 7 white.  OUT out (N x cells x 8).
+void color_histograms(const Pictures& pictures, Cells cells, float* out, int n_threads);
+
 }  // namespace tnesi

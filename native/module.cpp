@@ -31,6 +31,8 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Sparse = std::tuple<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>>;
 template <typename T>
 using Matrices = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Arrays = nb::ndarray<T, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Ids = Matrix<std::int32_t>;
 using OptionalWeight = std::optional<Vector<const float>>;
 using OptionalIndex = std::optional<Vector<const std::int32_t>>;
@@ -277,6 +279,38 @@ void log_factorials(X x, Vector<const float> scale, Vector<double> out, int n_th
     tnesi::log_factorials(rows, out.data(), n_threads);
 }
 
+using Boxes = std::optional<Matrix<const std::int32_t>>;
+
+tnesi::Pictures pictures_of(const Arrays<const float>& x, const Boxes& boxes, const Arrays<float>& out) {
+    require(x.shape(1) >= 1 && x.shape(2) >= 1 && x.shape(3) >= 1, "pictures of at least one pixel");
+    require(out.shape(0) == x.shape(0) && out.shape(1) >= 1 && out.shape(2) >= 1, "cells for each picture");
+    if (boxes) {
+        require(boxes->shape(0) == x.shape(0) && boxes->shape(1) == 4, "a box for each picture");
+        for (std::size_t n = 0; n < x.shape(0); ++n) {
+            const std::int32_t* box = boxes->data() + 4 * n;
+            for (std::size_t axis = 0; axis < 2; ++axis)
+                require(box[axis] >= 0 && box[axis + 2] >= 1 &&
+                            std::int64_t{box[axis]} + box[axis + 2] <= static_cast<std::int64_t>(x.shape(axis + 1)),
+                        "boxes within the canvas");
+        }
+    }
+    return {x.data(), boxes ? boxes->data() : nullptr, x.shape(0), x.shape(1), x.shape(2), x.shape(3)};
+}
+
+void oriented_gradients(Arrays<const float> x, Boxes boxes, bool is_signed, Arrays<float> out, int n_threads) {
+    const tnesi::Pictures pictures = pictures_of(x, boxes, out);
+    require(out.shape(3) >= 2, "at least two orientations");
+    nb::gil_scoped_release release;
+    tnesi::oriented_gradients(pictures, {out.shape(1), out.shape(2)}, out.shape(3), is_signed, out.data(), n_threads);
+}
+
+void color_histograms(Arrays<const float> x, Boxes boxes, Arrays<float> out, int n_threads) {
+    const tnesi::Pictures pictures = pictures_of(x, boxes, out);
+    require(x.shape(3) == 3 && out.shape(3) == 8, "three channels, eight colors");
+    nb::gil_scoped_release release;
+    tnesi::color_histograms(pictures, {out.shape(1), out.shape(2)}, out.data(), n_threads);
+}
+
 template <typename X>
 void def_for_rows(nb::module_& m) {
     m.def("search_groups", &search_groups<X>, arg("x").noconvert(), arg("scale").noconvert(), arg("log_w").noconvert(),
@@ -325,6 +359,10 @@ NB_MODULE(_native, m) {
           arg("n_threads"));
     m.def("spread", &spread, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
           arg("source").noconvert(), arg("coefficients").noconvert(), arg("out").noconvert(), arg("n_threads"));
+    m.def("oriented_gradients", &oriented_gradients, arg("x").noconvert(), arg("boxes").noconvert().none(),
+          arg("is_signed"), arg("out").noconvert(), arg("n_threads"));
+    m.def("color_histograms", &color_histograms, arg("x").noconvert(), arg("boxes").noconvert().none(),
+          arg("out").noconvert(), arg("n_threads"));
     m.def(
         "instruction_sets",
         [] {

@@ -57,11 +57,13 @@ BLOCK = 16
 
 add_statistics = _backend.add_statistics
 build_lists = _backend.build_lists
+color_histograms = _backend.color_histograms
 finish_m_step = _backend.finish_m_step
 hebbian_step = _backend.hebbian_step
 learn_classes = _backend.learn_classes
 log_factorials = _backend.log_factorials
 m_step = _backend.m_step
+oriented_gradients = _backend.oriented_gradients
 products = _backend.products
 row_hashes = _backend.row_hashes
 search_all = _backend.search_all
@@ -76,11 +78,13 @@ __all__ = [
     "Given",
     "add_statistics",
     "build_lists",
+    "color_histograms",
     "finish_m_step",
     "hebbian_step",
     "learn_classes",
     "log_factorials",
     "m_step",
+    "oriented_gradients",
     "padded",
     "products",
     "row_hashes",

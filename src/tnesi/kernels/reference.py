@@ -355,3 +355,51 @@ def log_factorials(x: Given, scale: Array, out: Array, n_threads: int) -> None:
     """sum_d log(y_d!) with y = scale * x + 1; where x is 0, log 1! = 0."""
     row, _, value = _values(x)
     out[:] = np.bincount(row, weights=gammaln(scale[row] * value.astype(np.float64) + 2), minlength=len(out))
+
+
+def _boxes(x: Array, boxes: Array | None) -> list[tuple[slice, slice]]:
+    """The part of its canvas that each picture fills."""
+    if boxes is None:
+        return [(slice(None), slice(None))] * len(x)
+    return [(slice(top, top + height), slice(left, left + width)) for top, left, height, width in boxes]
+
+
+def _triangles(length: int, n_cells: int) -> Array:
+    """Weights of the pixels along an axis in the cells: 1 in the middle of a cell, 0 in the middle of the next one."""
+    at = (np.arange(length)[:, None] + 0.5) * (n_cells / length) - (np.arange(n_cells) + 0.5)
+    weights: Array = np.maximum(0, 1 - np.abs(at))
+    return weights
+
+
+def oriented_gradients(x: Array, boxes: Array | None, is_signed: bool, out: Array, n_threads: int) -> None:
+    """Central differences of square roots vote with their magnitude for the two nearest orientations and cells."""
+    _, n_rows, n_columns, n_orientations = out.shape
+    of_rows, of_columns = _triangles(x.shape[1], n_rows), _triangles(x.shape[2], n_columns)
+    turn = 2 * np.pi if is_signed else np.pi
+    for n, (rows, columns) in enumerate(_boxes(x, boxes)):
+        roots = np.pad(np.sqrt(np.maximum(x[n, rows, columns], 0)), ((1, 1), (1, 1), (0, 0)), "edge")
+        dx = (roots[1:-1, 2:] - roots[1:-1, :-2]) / 2
+        dy = (roots[2:, 1:-1] - roots[:-2, 1:-1]) / 2
+        strongest = (dx**2 + dy**2).argmax(axis=2)[:, :, None]
+        dx, dy = (np.take_along_axis(d, strongest, axis=2)[:, :, 0] for d in (dx, dy))
+        place = np.arctan2(dy, dx) / turn * n_orientations
+        away = np.abs((place[:, :, None] - np.arange(n_orientations)) % n_orientations)
+        nearness = np.maximum(0, 1 - np.minimum(away, n_orientations - away))
+        votes = np.hypot(dx, dy)[:, :, None] * nearness
+        out[n] = np.einsum("yxo,yi,xj->ijo", votes, of_rows[rows], of_columns[columns], optimize=True)
+
+
+def color_histograms(x: Array, boxes: Array | None, out: Array, n_threads: int) -> None:
+    """A pixel is a mixture of the corners of the color cube on the way from black to white, largest channel first."""
+    of_rows, of_columns = _triangles(x.shape[1], out.shape[1]), _triangles(x.shape[2], out.shape[2])
+    for n, (rows, columns) in enumerate(_boxes(x, boxes)):
+        pixels = x[n, rows, columns].clip(0, 1)
+        order = np.argsort(-pixels, axis=2, kind="stable")
+        values = np.take_along_axis(pixels, order, axis=2)
+        shares = -np.diff(values, axis=2, prepend=1, append=0)
+        corners = np.cumsum(2**order, axis=2)
+        votes = np.zeros((*pixels.shape[:2], 8))
+        votes[:, :, 0] = shares[:, :, 0]
+        for i in range(3):
+            np.put_along_axis(votes, corners[:, :, i : i + 1], shares[:, :, i + 1 : i + 2], axis=2)
+        out[n] = np.einsum("yxo,yi,xj->ijo", votes, of_rows[rows], of_columns[columns], optimize=True)

@@ -1,0 +1,137 @@
+"""Accuracy and speed of ImageEncoder, beside the figures that it should reach.
+
+`python benchmarks/encode_images.py [accuracy] [arrays] [files] [--only mnist]` measures:
+
+accuracy  test error of one mixture on encoded pictures, at 1 (8 draws), 10 and 100 labels per class (4 draws), and all
+arrays    the time to encode 60,000 pictures of 28 x 28
+files     the time to encode JPEG files of 640 x 480, in units of the time that Pillow takes to decode them
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from report import Row, best_of, print_table
+
+from tnesi import SimpletronClassifier
+from tnesi.data import few_labels, load_named
+from tnesi.encoders import ImageEncoder
+
+REACH = {
+    "mnist": (1.8, 1.75, 1.65, 1.3),
+    "fashion-mnist": (35, 20, 15.5, 10.6),
+    "emnist-letters": (46, 34, 30.5, 25.7),
+    "digits": (12, 2.8, 2, None),
+}
+LABELS = {1: 8, 10: 4, 100: 4}
+"""Draws of labels by the number of labels per class."""
+
+
+def accuracy(name: str, seed: int) -> list[Row]:
+    """Test error, one mixture for all draws of labels."""
+    data: Any = load_named(name)
+    encoder = ImageEncoder(shape=data.rows.image_shape)
+    train = encoder.fit_transform(data.X)
+    test = encoder.transform(data.test.X)
+    began = time.perf_counter()
+    classifier = SimpletronClassifier(random_state=seed).fit(train, np.full(len(train), -1))
+    fitted = f"fit {time.perf_counter() - began:.0f} s"
+
+    def error(labels: Any) -> float:
+        classifier.fit_labels(labels)
+        return 100 * float(np.mean(classifier.predict(test) != data.test.y))
+
+    rows = []
+    for (per_class, n_draws), reach in zip(LABELS.items(), REACH[name][:3], strict=True):
+        found = [error(few_labels(data.y, per_class, np.random.default_rng((d, per_class)))) for d in range(n_draws)]
+        note = f"{fitted}; draws: {', '.join(f'{e:.2f}' for e in found)}"
+        rows.append(Row(f"{name}, {per_class} per class", float(np.mean(found)), "%", reach, note=note))
+        print_table(rows[-1:])
+    rows.append(Row(f"{name}, all labels", error(data.y), "%", REACH[name][3]))
+    print_table(rows[-1:])
+    return rows
+
+
+def arrays() -> list[Row]:
+    """Time for 60,000 pictures of 28 x 28, on two threads."""
+    rows = []
+    for name in ("mnist", "fashion-mnist"):
+        images = load_named(name).X.reshape(-1, 28, 28)
+        encoder = ImageEncoder(n_jobs=2).fit(images)
+        seconds = best_of(5, lambda encoder=encoder, images=images: encoder.transform(images))
+        rows.append(Row(f"encode {len(images)} pictures of {name}, two threads", seconds, "s", 1.5))
+    return rows
+
+
+def files(n_files: int) -> list[Row]:
+    """Time for JPEG files of 640 x 480, beside that of Pillow alone with as many threads."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{i}.jpg" for i in range(n_files)]
+        different = [_photograph(rng) for _ in range(50)]
+        for i, path in enumerate(paths):
+            path.write_bytes(different[i % len(different)])
+        encoder = ImageEncoder(n_jobs=2).fit(paths)
+
+        def decode(path: Path) -> None:
+            with Image.open(path) as image:
+                image.convert("RGB").load()
+
+        def decode_small(path: Path) -> None:
+            with Image.open(path) as image:
+                image.draft("RGB", (64, 48))
+                image.convert("RGB").resize((64, 48)).load()
+
+        def decode_all(decode: Any) -> None:
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(decode, paths))
+
+        encoding = best_of(3, lambda: encoder.encode_files(paths))
+        whole = best_of(3, lambda: decode_all(decode))
+        small = best_of(3, lambda: decode_all(decode_small))
+    what = f"{n_files} JPEG files of 640 x 480"
+    return [
+        Row(f"encode {what}", encoding, "s"),
+        Row(f"encode {what}, in units of Pillow's decoding", encoding / whole, "times", 1.3),
+        Row(f"encode {what}, in units of Pillow's draft mode", encoding / small, "times"),
+    ]
+
+
+def _photograph(rng: np.random.Generator) -> bytes:
+    """Return a JPEG file with structure at all scales."""
+    layers = [
+        np.asarray(Image.fromarray(rng.integers(0, 256, (side * 3, side * 4, 3), np.uint8)).resize((640, 480)))
+        for side in (1, 4, 16, 64)
+    ]
+    packed = io.BytesIO()
+    Image.fromarray(np.mean(layers, axis=0).astype(np.uint8)).save(packed, "JPEG", quality=85)
+    return packed.getvalue()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], "accuracy", "arrays", "files"])
+    parser.add_argument("--only", choices=list(REACH), help="accuracy on one data set")
+    parser.add_argument("--files", type=int, default=2000, help="number of JPEG files")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    parts = options.parts or ["accuracy", "arrays", "files"]
+    if "arrays" in parts:
+        print_table(arrays())
+    if "files" in parts:
+        print_table(files(options.files))
+    if "accuracy" in parts:
+        for name in [options.only] if options.only else REACH:
+            accuracy(name, options.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,383 @@
+"""ImageEncoder: pictures of any kind to rows that the model can learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from tnesi.encoders.canvas import Size
+from tnesi.encoders.image_files import Problem
+from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
+from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
+from tnesi.encoders.values import as_gray, known_range, range_of
+from tnesi.system.threads import resolve_threads
+
+Array = npt.NDArray[Any]
+
+LARGEST_SIZE = 512
+"""Of the canvas, in pixels along the longer side."""
+_USUAL_SIZE = 64
+"""Larger pictures are scaled down to it."""
+_SAMPLE = 1000
+"""Pictures from which everything is learned."""
+_SAME_FORMAT = 0.9
+"""Share of pictures in portrait format, or in landscape format, from which on the canvas has that format."""
+_LISTED = 5
+"""Problems that a message lists."""
+
+
+class UnreadableImagesError(ValueError):
+    """Pictures that cannot be read.
+
+    Attributes
+    ----------
+    problems : list of Problem
+        All of them.
+    """
+
+    def __init__(self, problems: list[Problem], n_images: int) -> None:
+        self.problems = problems
+        lines = [f"  {problem}" for problem in problems[:_LISTED]]
+        if len(problems) > _LISTED:
+            lines.append(f"  and {len(problems) - _LISTED} more")
+        super().__init__(
+            f"{len(problems)} of {n_images} pictures cannot be read:\n"
+            + "\n".join(lines)
+            + "\nRemove them, or use encode_files, which leaves them out."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unreadable, (self.problems, str(self))
+
+
+def _unreadable(problems: list[Problem], message: str) -> UnreadableImagesError:
+    error = UnreadableImagesError(problems, len(problems))
+    error.args = (message,)
+    return error
+
+
+class ImageEncoder(TransformerMixin, BaseEstimator):
+    """Encode pictures as histograms of oriented gradients and of colors.
+
+    Rows are non-negative and need no labels: `SimpletronClassifier` learns from them as they are. Pictures may be
+    small or large, gray or colored, and of different sizes. They are scaled to fit on a canvas of one size, in the
+    middle, with their proportions kept; what is around them counts as nothing.
+
+    Parameters
+    ----------
+    shape : tuple of int, default=None
+        Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
+    size : int or "auto", default="auto"
+        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 64 if that is
+        smaller.
+    color : bool or "auto", default="auto"
+        Whether colors are encoded beside gradients. "auto" encodes them if a sample of the pictures has any.
+    n_jobs : int, default=None
+        Number of threads. None uses all processors that the process may use, as does -1. The result does not depend on
+        it.
+
+    Attributes
+    ----------
+    image_shape_ : (int, int)
+        Height and width of the canvas.
+    colored_ : bool
+        Whether colors are encoded.
+    shaded_ : bool
+        Whether the pictures are shaded, like photographs, so that gradients are also encoded independently of contrast.
+    n_features_in_ : int
+        Number of features, if `fit` got flat rows.
+
+    See Also
+    --------
+    SimpletronClassifier : Learns classes from the rows and a few labels.
+
+    Notes
+    -----
+    `fit` looks at 1,000 pictures at most. The canvas has the median proportions of the pictures if nine tenths of them
+    are in landscape format, or in portrait format; otherwise it is a square.
+
+    Unsigned 8-bit and 16-bit integers are 0 for black and 255 or 65,535 for white. For other numbers, black is 0, or
+    the smallest value in `fit` if that is negative; white is the first of 1, 255 and 65,535 that no value exceeds, or
+    the largest value. Gray pictures are encoded independently of their brightness, colored ones nearly so.
+
+    Files are turned as their EXIF orientation says. The first picture of animations and of files with several pages
+    counts. Transparent parts become white.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tnesi.encoders import ImageEncoder
+    >>> images = load_digits().images
+    >>> images.shape
+    (1797, 8, 8)
+    >>> ImageEncoder().fit_transform(images).shape
+    (1797, 128)
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...] | None = None,
+        *,
+        size: int | Literal["auto"] = "auto",
+        color: bool | Literal["auto"] = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.shape = shape
+        self.size = size
+        self.color = color
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn the size of the canvas and which features the pictures need.
+
+        Parameters
+        ----------
+        X : array-like or list
+            Pictures: an array of shape (n, height, width) or (n, height, width, 3 or 4), flat rows of the shape given
+            in the constructor, or a list of paths of image files or of arrays of any size.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ImageEncoder
+            This encoder.
+        """
+        self._check_parameters()
+        given = pictures_in(X, self._shape())
+        if len(given) == 0:
+            raise ValueError("there are no pictures: pass at least one")
+        sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), _SAMPLE)).astype(np.int64))
+        sizes = given.sizes(sample)
+        canvas = _canvas_for(sizes, self.size) if sizes else (1, 1)
+        levels = _levels_in(given, sample)
+        in_color = bool(self.color) and (self.color != "auto" or given.n_channels >= 3)
+        loading = Loading(canvas, in_color, *levels, self._n_threads())
+        blocks = list(given.blocks(sample, loading))
+        if not any(len(block.pictures) for block in blocks):
+            raise UnreadableImagesError([problem for block in blocks for problem in block.problems], len(sample))
+        if in_color and self.color == "auto" and not is_colored([(block.pictures, block.boxes) for block in blocks]):
+            in_color = False
+        pictures = [(block.pictures if in_color else as_gray(block.pictures), block.boxes) for block in blocks]
+        self._set(measure(canvas, in_color, pictures, loading.n_threads), levels, given.n_flat)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return a row for each picture.
+
+        Parameters
+        ----------
+        X : array-like or list
+            Pictures, as in `fit`. They may be of another size, and of another kind.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+
+        Raises
+        ------
+        UnreadableImagesError
+            If files in a list cannot be read. It lists all of them.
+        """
+        rows, problems = self._encode(self._given(X))
+        if problems:
+            raise UnreadableImagesError(problems, len(rows) + len(problems))
+        return rows
+
+    def encode_files(self, paths: Sequence[str | PathLike[str]]) -> tuple[Array, list[Problem]]:
+        """Return a row for each file that can be read, and the problems with the others.
+
+        Parameters
+        ----------
+        paths : sequence of str or Path
+
+        Returns
+        -------
+        rows : ndarray of shape (n_readable, n_features), float32
+            In the order of `paths`.
+        problems : list of Problem
+            The other files: the place in `paths`, the name, and the reason.
+        """
+        return self._encode(self._given(list(paths)))
+
+    def encode_blocks(self, X: Any) -> Iterator[Array]:
+        """Yield the rows in blocks, in constant memory, with the results of `transform`.
+
+        Parameters
+        ----------
+        X : array-like or list
+            Pictures, as in `transform`; slices of an array are read one after the other.
+
+        Yields
+        ------
+        ndarray of shape (n_block, n_features), float32
+        """
+        given = self._given(X)
+        for block in self._blocks(given):
+            if block.problems:
+                raise UnreadableImagesError(block.problems, len(given))
+            yield self._rows.encode(block.pictures, block.boxes, self._n_threads())
+
+    def get_feature_names_out(self, input_features: object = None) -> Array:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+            Such as "direction_0_3_90": in row 0 and column 3 of the cells, it gets brighter downwards.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._rows.names(), dtype=object)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what was learned, as values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            For `from_state`.
+        """
+        check_is_fitted(self)
+        return {
+            "encoder": "image",
+            "shape": None if self.shape is None else [int(side) for side in self.shape],
+            "size": self.size,
+            "color": self.color,
+            "rows": asdict(self._rows),
+            "levels": list(self._levels),
+            "n_features_in": getattr(self, "n_features_in_", None),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return a fitted encoder.
+
+        Parameters
+        ----------
+        state : mapping
+            From `get_state`.
+
+        Returns
+        -------
+        ImageEncoder
+        """
+        try:
+            if state["encoder"] != "image":
+                raise ValueError(f"it is of an encoder of the kind {state['encoder']!r}")
+            shape = state["shape"]
+            encoder = cls(None if shape is None else tuple(shape), size=state["size"], color=state["color"])
+            encoder._check_parameters()
+            rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
+            if len(rows.canvas) != 2 or not all(
+                _is_integer(side) and 1 <= side <= LARGEST_SIZE for side in rows.canvas
+            ):
+                raise ValueError(f"canvas is {rows.canvas!r}")
+            if not (isinstance(rows.shaded, bool) and isinstance(rows.colored, bool)):
+                raise TypeError("shaded and colored are not booleans")
+            black, white = (float(level) for level in state["levels"])
+            numbers = np.array([rows.energy, rows.hues, rows.color_weight, black, white], dtype=np.float64)
+            if not np.isfinite(numbers).all() or numbers[:3].min() < 0 or black >= white:
+                raise ValueError(f"numbers are out of range: {numbers}")
+            n_flat = state["n_features_in"]
+            if n_flat is not None and not _is_integer(n_flat):
+                raise TypeError(f"n_features_in is {n_flat!r}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"this is not the state of an ImageEncoder ({error!r}): use what get_state returned"
+            ) from error
+        encoder._set(rows, (black, white), n_flat)
+        return encoder
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.shape is not None
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.no_validation = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.size != "auto" and not (_is_integer(self.size) and 1 <= self.size <= LARGEST_SIZE):
+            raise ValueError(f"size={self.size!r}: pass 'auto' or a number of pixels from 1 to {LARGEST_SIZE}")
+        if self.color != "auto" and not isinstance(self.color, bool | np.bool_):
+            raise ValueError(f"color={self.color!r}: pass 'auto', True or False")
+        self._shape()
+        self._n_threads()
+
+    def _shape(self) -> tuple[int, ...] | None:
+        if self.shape is None:
+            return None
+        shape = tuple(self.shape)
+        if not (len(shape) in (2, 3) and all(_is_integer(side) and side > 0 for side in shape)):
+            raise ValueError(f"shape={self.shape!r}: pass (height, width), or (height, width, 3 or 4)")
+        return shape
+
+    def _n_threads(self) -> int:
+        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and (self.n_jobs == -1 or self.n_jobs > 0)):
+            raise ValueError(f"n_jobs={self.n_jobs!r}: pass None, -1 or a number of threads")
+        return resolve_threads(None if self.n_jobs == -1 else self.n_jobs)
+
+    def _set(self, rows: PictureRows, levels: tuple[float, float], n_features_in: int | None) -> None:
+        self._rows, self._levels = rows, levels
+        self.image_shape_, self.colored_, self.shaded_ = rows.canvas, rows.colored, rows.shaded
+        if n_features_in is not None:
+            self.n_features_in_ = n_features_in
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_
+
+    def _given(self, X: Any) -> ArrayPictures | ListPictures:
+        check_is_fitted(self)
+        return pictures_in(X, self._shape())
+
+    def _blocks(self, given: ArrayPictures | ListPictures) -> Iterator[Block]:
+        loading = Loading(self._rows.canvas, self._rows.colored, *self._levels, self._n_threads())
+        return given.blocks(np.arange(len(given)), loading)
+
+    def _encode(self, given: ArrayPictures | ListPictures) -> tuple[Array, list[Problem]]:
+        rows = np.empty((len(given), self._rows.n_features), np.float32)
+        problems: list[Problem] = []
+        done = 0
+        for block in self._blocks(given):
+            rows[done : done + len(block.pictures)] = self._rows.encode(block.pictures, block.boxes, self._n_threads())
+            done += len(block.pictures)
+            problems += block.problems
+        return rows[:done], problems
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _canvas_for(sizes: list[Size], size: int | str) -> Size:
+    """Choose height and width of the canvas from the sizes of pictures."""
+    heights, widths = np.array(sizes, dtype=np.float64).T
+    longer = min(_USUAL_SIZE, round(float(np.median(np.maximum(heights, widths))))) if size == "auto" else int(size)
+    proportions = float(np.median(widths / heights))
+    if max((widths >= heights).mean(), (widths <= heights).mean()) < _SAME_FORMAT:
+        proportions = 1.0
+    if proportions >= 1:
+        return max(1, round(longer / proportions)), longer
+    return longer, max(1, round(longer * proportions))
+
+
+def _levels_in(given: ArrayPictures | ListPictures, sample: Array) -> tuple[float, float]:
+    """Return black and white of a sample of the pictures."""
+    extremes = []
+    for place in sample:
+        values = given.values(np.array([place]))
+        if values.size and known_range(values.dtype) is None:
+            extremes += [values.min(), values.max()]
+    return range_of(np.array(extremes, dtype=np.float64)) if extremes else (0.0, 255.0)
