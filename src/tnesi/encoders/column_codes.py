@@ -1,0 +1,265 @@
+"""How the values of one column become weights of a few levels, as values that are learned once and never change.
+
+Each code has ``names`` (one for each of its features) and ``encode(column)``, an (n_rows, len(names)) matrix whose
+rows sum to 1, or to 0 where a value says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tnesi.encoders.column_kinds import as_numbers, as_texts, as_times, most_frequent
+from tnesi.encoders.columns import Column
+from tnesi.encoders.soft_bins import positions, quantile_knots, soft_bins
+from tnesi.encoders.text import TextEncoder
+
+Array = npt.NDArray[Any]
+
+BINS_SHARE = 0.2
+"""Share of the bins in a number's weights. They are sharp, so the two smooth scales take the larger part."""
+N_RANKS = 33
+
+
+class ColumnCode(Protocol):
+    """What the table encoder needs of a column's code."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def names(self) -> list[str]: ...
+
+    def encode(self, column: Column) -> tuple[Array | sparse.csr_array, str]:
+        """Return the weights of the levels, and a sentence about values that do not fit (or "")."""
+        ...
+
+    def get_state(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """A number or time: soft bins of its quantiles, and how high it is on the scale from end to end and in rank.
+
+    Bins tell groups of values apart, whatever their order. The two scales say which values are close to each other.
+
+    Attributes
+    ----------
+    name : str
+    knots : ndarray
+        Knots of the bins, in the type of the column.
+    ranks : ndarray
+        Finer quantiles, for the rank; empty for a column of few distinct values, whose bins say all.
+    has_missing : bool
+        Whether missing values have a level.
+    """
+
+    name: str
+    knots: Array
+    ranks: Array
+    has_missing: bool
+
+    @property
+    def kind(self) -> str:
+        return "time" if self.knots.dtype.kind in "mM" else "number"
+
+    @classmethod
+    def learn(cls, column: Column, n_bins: int) -> NumberCode:
+        present = column.values[~column.missing]
+        if present.dtype.kind == "f":
+            present = present[np.isfinite(present)]
+            if not present.size:
+                raise ValueError(f"Column {column.name!r} has infinite values only: leave it out.")
+        knots = quantile_knots(present, n_bins)
+        ranks = quantile_knots(present, N_RANKS)
+        return cls(column.name, knots, ranks if len(ranks) > n_bins else ranks[:0], bool(column.missing.any()))
+
+    @property
+    def names(self) -> list[str]:
+        levels = [_short(knot) for knot in self.knots]
+        if len(set(levels)) < len(levels):
+            levels = [str(knot) for knot in self.knots.tolist()]
+        if len(self.ranks):
+            levels += ["low", "high", "low rank", "high rank"]
+        return [f"{self.name}~{level}" for level in levels] + [f"{self.name}=missing"] * self.has_missing
+
+    def encode(self, column: Column) -> tuple[Array, str]:
+        typed, message = as_times(column) if self.kind == "time" else as_numbers(column)
+        if typed.missing.all() and not column.missing.all():
+            raise ValueError(
+                f"Column {self.name!r} held {self.kind}s when the encoder was fitted; none of its values is one now."
+            )
+        present = ~typed.missing
+        values, knots, ranks = _comparable(typed.values[present], self.knots, self.ranks)
+        parts = [soft_bins(positions(values, knots), len(knots))]
+        if len(ranks):
+            scale = soft_bins(positions(values, knots[[0, -1]]), 2)
+            rank = soft_bins(positions(values, ranks) / (len(ranks) - 1), 2)
+            parts = [BINS_SHARE * parts[0], (1 - BINS_SHARE) / 2 * scale, (1 - BINS_SHARE) / 2 * rank]
+        found = np.hstack(parts)
+        weights = np.zeros((len(column), found.shape[1] + self.has_missing), np.float32)
+        weights[present, : found.shape[1]] = found
+        if self.has_missing:
+            weights[typed.missing, -1] = 1
+        return weights, message
+
+    def get_state(self) -> dict[str, Any]:
+        state = {"kind": self.kind, "name": self.name, "has_missing": self.has_missing, "unit": ""}
+        if self.kind == "number":
+            return state | {"knots": self.knots, "ranks": self.ranks}
+        ticks = {"knots": self.knots.view(np.int64), "ranks": self.ranks.view(np.int64)}
+        return state | {"unit": self.knots.dtype.str[1:]} | ticks
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> NumberCode:
+        knots, ranks = np.asarray(state["knots"]), np.asarray(state["ranks"])
+        if state["kind"] == "time":
+            knots, ranks = (ticks.astype(np.int64).view(state["unit"]) for ticks in (knots, ranks))
+        return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]))
+
+
+@dataclass(frozen=True)
+class CategoryCode:
+    """A category: one level each for those that occur often enough, one for all others.
+
+    Attributes
+    ----------
+    name : str
+    levels : tuple of str
+    has_rare : bool
+        Whether the others have a level.
+    has_missing : bool
+        Whether missing values have a level.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    has_rare: bool
+    has_missing: bool
+    kind: str = "category"
+
+    @classmethod
+    def learn(cls, column: Column, max_levels: int, min_count: int) -> CategoryCode:
+        texts = as_texts(column)
+        values = texts.values[~texts.missing].tolist()
+        levels = most_frequent(values, max_levels, min_count)
+        has_rare = len(set(values)) > len(levels)
+        return cls(column.name, tuple(levels), has_rare, bool(texts.missing.any()))
+
+    @property
+    def names(self) -> list[str]:
+        names = [f"{self.name}={level}" for level in self.levels]
+        for present, extra in ((self.has_rare, "rare"), (self.has_missing, "missing")):
+            if present:
+                # a level of that name may exist
+                names.append(next(n for n in (f"{self.name}={extra}", f"{self.name}=({extra})") if n not in names))
+        return names
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {level: i for i, level in enumerate(self.levels)}
+
+    def encode(self, column: Column) -> tuple[Array, str]:
+        texts = as_texts(column)
+        n, n_levels = len(texts), len(self.levels)
+        width = n_levels + self.has_rare + self.has_missing
+        unknown = n_levels if self.has_rare else -1
+        level = np.array([self._index.get(value, unknown) for value in texts.values.tolist()], dtype=np.intp)
+        level[texts.missing] = width - 1 if self.has_missing else -1
+        weights = np.zeros((n, width), np.float32)
+        known = np.flatnonzero(level >= 0)
+        weights[known, level[known]] = 1
+        new = (level < 0) & ~texts.missing
+        message = ""
+        if n and new.all():
+            message = f"Column {self.name!r} has only categories that did not occur when the encoder was fitted."
+        return weights, message
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "levels": list(self.levels),
+            "has_rare": self.has_rare,
+            "has_missing": self.has_missing,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> CategoryCode:
+        levels = tuple(str(level) for level in state["levels"])
+        return cls(str(state["name"]), levels, bool(state["has_rare"]), bool(state["has_missing"]))
+
+
+@dataclass(frozen=True)
+class TextCode:
+    """A column of sentences: the shares of their words."""
+
+    name: str
+    encoder: TextEncoder
+    kind: str = "text"
+
+    @classmethod
+    def learn(cls, column: Column) -> TextCode:
+        return cls(column.name, TextEncoder().fit(_documents(column)))
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.name}:{word}" for word in self.encoder.get_feature_names_out()]
+
+    def encode(self, column: Column) -> tuple[sparse.csr_array, str]:
+        rows = sparse.csr_array(self.encoder.transform(_documents(column)), copy=True)
+        sums = np.asarray(rows.sum(axis=1), np.float64)
+        rows.data /= np.repeat(np.where(sums > 0, sums, 1), np.diff(rows.indptr))
+        return rows.astype(np.float32), ""
+
+    def get_state(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "encoder": self.encoder.get_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TextCode:
+        return cls(str(state["name"]), TextEncoder.from_state(state["encoder"]))
+
+
+def code_from_state(state: Mapping[str, Any]) -> ColumnCode:
+    match state["kind"]:
+        case "number" | "time":
+            return NumberCode.from_state(state)
+        case "category":
+            return CategoryCode.from_state(state)
+        case "text":
+            return TextCode.from_state(state)
+    raise ValueError(f"Unknown kind of column {state['kind']!r}: upgrade tnesi.")
+
+
+def _documents(column: Column) -> list[str]:
+    return [str(value) for value in as_texts(column).values]
+
+
+def _comparable(values: Array, *knots: Array) -> tuple[Array, ...]:
+    """Return all in one type: integers where all are, ticks of the knots' unit for times, else float64."""
+    kind = knots[0].dtype
+    if kind.kind in "mM":
+        return values.astype(kind).view(np.int64), *(each.view(np.int64) for each in knots)
+    if values.dtype.kind in "iu" and kind.kind in "iu":
+        if values.dtype.kind == kind.kind:
+            return values, *knots
+        # of int64 and uint64: what does not fit into the other is beyond its end
+        own, others = np.iinfo(values.dtype), np.iinfo(kind)
+        within = np.clip(values, max(own.min, others.min), min(own.max, others.max))
+        return within.astype(kind), *knots
+    return values.astype(np.float64), *(each.astype(np.float64) for each in knots)
+
+
+def _short(knot: Any) -> str:
+    if isinstance(knot, (np.datetime64, np.timedelta64)):
+        return str(knot)
+    return str(knot) if isinstance(knot, (int, np.integer)) else f"{knot:.4g}"
