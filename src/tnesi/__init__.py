@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tnesi.encoders.choice import make_classifier
     from tnesi.estimators.poisson_mixture import PoissonMixture
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.labeling.second_layer import SelfLabeling
     from tnesi.model_file import load, save
 
-__all__ = ["PoissonMixture", "SelfLabeling", "SimpletronClassifier", "load", "save"]
+__all__ = ["PoissonMixture", "SelfLabeling", "SimpletronClassifier", "load", "make_classifier", "save"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -17,11 +18,12 @@ _HOME = {
     "SimpletronClassifier": "estimators.simpletron_classifier",
     "SelfLabeling": "labeling.second_layer",
     "load": "model_file",
+    "make_classifier": "encoders.choice",
     "save": "model_file",
 }
 
 
-_ROOMS = ("data", "errors", "execution", "model_selection", "paper", "report")
+_ROOMS = ("data", "encoders", "errors", "execution", "model_selection", "paper", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,16 @@ from tnesi.data.label_files import read_labels
 from tnesi.data.label_values import tidy_labels
 from tnesi.data.readers.arrays import read_npy
 from tnesi.data.readers.csv_files import read_csv
+from tnesi.data.readers.documents import holds_documents, read_documents
 from tnesi.data.readers.idx import read_idx_data
 from tnesi.data.readers.images import read_images
+from tnesi.data.readers.mixed import read_json_lines, read_mixed_csv, read_mixed_parquet
 from tnesi.data.readers.npz import read_npz
 from tnesi.data.readers.parquet import read_parquet
 from tnesi.data.readers.sparse import CsrSource, checked_csr
-from tnesi.data.readers.tables import read_frame
+from tnesi.data.readers.tables import NotNumbersError, read_frame
 from tnesi.data.readers.zarr_store import read_zarr
-from tnesi.data.recognize import recognize
+from tnesi.data.recognize import open_plain, recognize
 from tnesi.data.source import ArraySource, Data, DataError, no_memory
 
 
@@ -113,10 +116,12 @@ def _open_path(
             f"there is no file or folder {path}, and no data set of that name. The named ones: {', '.join(NAMES)}"
         )
     match recognize(path):
+        case "text" if _is_json_lines(path):
+            return read_json_lines(path, label_column)
         case "text":
-            return read_csv(path, label_column)
+            return _numbers_or_mixed(read_csv, read_mixed_csv, path, label_column)
         case "parquet":
-            return read_parquet(path, label_column)
+            return _numbers_or_mixed(read_parquet, read_mixed_parquet, path, label_column)
         case "npz":
             return read_npz(path, label_column)
         case "zarr":
@@ -127,8 +132,31 @@ def _open_path(
             return read_npy(path)
         case "idx":
             return read_idx_data(path, find_labels=find_labels)
+        case "images" if path.is_dir() and holds_documents(path):
+            return read_documents(path)
         case "images":
             return read_images(path, image_shape)
+
+
+def _numbers_or_mixed(
+    read_numbers: Callable[[Path, str | int | None], Data],
+    read_mixed: Callable[[Path, str | int | None], Data],
+    path: Path,
+    label_column: str | int | None,
+) -> Data:
+    """Read a table of numbers a block at a time, or any other table as a whole."""
+    try:
+        return read_numbers(path, label_column)
+    except NotNumbersError as error:
+        try:
+            return read_mixed(path, label_column)
+        except DataError as other:
+            raise (other if error.mixed else error) from error
+
+
+def _is_json_lines(path: Path) -> bool:
+    with open_plain(path) as file:
+        return file.read(2**10).lstrip()[:1] == b"{"
 
 
 def _with_labels(data: Data, labels: Any) -> Data:

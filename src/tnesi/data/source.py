@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ BLOCK_ROWS = 10_000
 
 _BLOCK_BYTES = 2**28
 """Blocks of very long rows have fewer rows, so that a block takes no more memory than this."""
+
+
+Kind = Literal["numbers", "images", "documents", "table"]
 
 
 class DataError(ValueError):
@@ -63,10 +66,12 @@ def no_memory(where: str | Path) -> DataError:
 
 
 class Source(ABC):
-    """Rows of numbers, wherever they are, read in order and a block at a time.
+    """Rows, wherever they are, read in order and a block at a time.
 
     Attributes
     ----------
+    kind : {"numbers", "images", "documents", "table"}
+        What the rows are before they are encoded.
     n_rows, n_features : int
     dtype : numpy.dtype
         Of the blocks.
@@ -80,6 +85,19 @@ class Source(ABC):
     dtype: np.dtype[Any]
     image_shape: tuple[int, int] | None = None
     feature_names: list[str] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return "numbers" if self.image_shape is None else "images"
+
+    def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
+        """Yield all rows in blocks as encoders take them: pictures, texts, or the columns of a table by name."""
+        names, shape = self.feature_names, self.image_shape
+        for block in self.blocks(size):
+            if shape is not None:
+                yield block.reshape(len(block), *shape)
+            else:
+                yield block if names is None else {name: block[:, i] for i, name in enumerate(names)}
 
     @abstractmethod
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
@@ -255,6 +273,8 @@ class Data:
     name : str
     note : str
         What a reader of results should know of the data.
+    original : Source or None
+        Where `rows` are encoded: what they were before, for people to look at.
     """
 
     rows: Source
@@ -262,9 +282,15 @@ class Data:
     test: Data | None = None
     name: str = "data"
     note: str = ""
+    original: Source | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", as_text(self.name))
+
+    @property
+    def shown(self) -> Source:
+        """The rows as people know them."""
+        return self.original or self.rows
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802 - scikit-learn's name

@@ -1,8 +1,9 @@
 """What people have, as rows that the model can learn from: scikit-learn transformers that learn without labels."""
 
+from tnesi.encoders.choice import encoder_for, make_classifier
 from tnesi.encoders.images import ImageEncoder
 from tnesi.encoders.table import TableEncoder
 from tnesi.encoders.text import TextEncoder
 from tnesi.encoders.vectors import VectorEncoder
 
-__all__ = ["ImageEncoder", "TableEncoder", "TextEncoder", "VectorEncoder"]
+__all__ = ["ImageEncoder", "TableEncoder", "TextEncoder", "VectorEncoder", "encoder_for", "make_classifier"]

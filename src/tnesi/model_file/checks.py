@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from tnesi.estimators.mixture_parameters import LARGEST_ROW_SUM
+from tnesi.model_file.encoder_state import is_of_encoder
 from tnesi.model_file.header import MIXTURE_ARRAYS, Header, array_name
 from tnesi.types import Array
 
@@ -37,7 +38,8 @@ _MOST_PER_ROW_SUM = 1e6
 
 def check_shapes(header: Header) -> None:
     """Refuse a header that does not fit its arrays, or arrays that do not fit each other."""
-    names, members = header.shapes.keys(), header.members
+    names = {name for name in header.shapes if not is_of_encoder(name)}
+    members = header.members
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
     if header.kind != "mixture":
         if header.classes:

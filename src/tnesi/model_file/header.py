@@ -16,6 +16,7 @@ FORMAT = 1
 """Raised when files change in a way that an earlier tnesi cannot read."""
 MOST_BYTES = 2**25
 _DEEPEST = 8
+_DEEPEST_ENCODER = 16
 MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
 """The arrays that each mixture of a committee has."""
 _SCALARS = (type(None), bool, int, float, str)
@@ -70,6 +71,8 @@ class Header:
         The power to which probabilities are raised.
     unknown : bool
         Whether the last of `classes` stands for rows of unknown classes.
+    encoder : dict or None
+        The state of the encoder that makes the rows, if there is one.
     shapes : dict of tuple
         Shapes of the arrays in the file. "weights" is fields x features.
     """
@@ -99,6 +102,7 @@ class Header:
     labeling: str
     sharpness: float
     unknown: bool
+    encoder: dict[str, Any] | None
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -284,4 +288,8 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "labeling": ("a known method", lambda v: v in ("clusters", "spreading", "self-labeling", "supervised", "")),
     "sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
     "unknown": ("true or false", lambda v: isinstance(v, bool)),
+    "encoder": (
+        f"an object of at most {_DEEPEST_ENCODER} levels",
+        lambda v: v is None or (isinstance(v, dict) and _depth(v) <= _DEEPEST_ENCODER),
+    ),
 }

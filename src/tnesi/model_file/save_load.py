@@ -15,6 +15,7 @@ activity_values    float32  S
 labels             int32    N        class numbers of the training rows, -1 for unlabeled
 row_weights        float32  N        sample weights, if there were any
 present            bool     G        which of the rows given these are, unless all
+encoder.0, ...                       what an encoder has learned, if there is one
 =================  =======  =======  ===========================================================================
 
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
@@ -38,9 +39,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import tnesi
+from tnesi.encoders.choice import Encoder
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.estimators.poisson_mixture import PoissonMixture
@@ -52,6 +55,7 @@ from tnesi.model.fields import Fields
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model_file.checks import ARRAYS, check_shapes, check_values, classes_of
 from tnesi.model_file.checksum import check_array_sum, check_header_sum, checksum
+from tnesi.model_file.encoder_state import is_of_encoder, restored_encoder, stored_encoder
 from tnesi.model_file.header import (
     FORMAT,
     MOST_BYTES,
@@ -67,15 +71,16 @@ from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
 from tnesi.types import Array
 
-__all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
+__all__ = ["Header", "ModelFileError", "load", "read_header", "save", "split_pipeline"]
 
 Model = PoissonMixture | SimpletronClassifier | NeuralSimpletron
 
+_SAFETENSORS = {"<f4": "F32", "<f8": "F64", "<i4": "I32", "<i8": "I64", "|b1": "BOOL", "|u1": "U8"}
 _NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
 
 
 def save(
-    model: Model,
+    model: Model | Pipeline,
     path: str | Path,
     *,
     provenance: dict[str, Any] | None = None,
@@ -86,7 +91,8 @@ def save(
 
     Parameters
     ----------
-    model : PoissonMixture, SimpletronClassifier or NeuralSimpletron
+    model : PoissonMixture, SimpletronClassifier, NeuralSimpletron, or a Pipeline of an encoder and one of these
+        See `tnesi.make_classifier` for pipelines.
     path : str or Path
         By convention it ends in ``.tnesi``. A file that is there already is replaced.
     provenance : dict, optional
@@ -117,18 +123,20 @@ def save(
     >>> read_header(path).provenance
     {'data': 'digits'}
     """
+    encoder, model = split_pipeline(model)
     kind = kind_of(model)
     check_is_fitted(model)
     if isinstance(model, FittedClassifier):
         model.settle()
     with _explained(f"the model cannot be saved as {path}"):
-        arrays = _arrays_of(model, training)
-        text = to_json(_describe(model, kind, provenance, image_shape))
+        state, of_encoder = (None, {}) if encoder is None else stored_encoder(encoder)
+        arrays = _arrays_of(model, training) | of_encoder
+        text = to_json(replace(_describe(model, kind, provenance, image_shape), encoder=state))
         header = parse(text, {name: array.shape for name, array in arrays.items()})
         check_shapes(header)
         check_values(header, arrays)
         _parameters_from(header)
-    described = {name: (ARRAYS[name.partition(".")[0]][0], array.shape) for name, array in arrays.items()}
+    described = {name: (_type_name(name, array), array.shape) for name, array in arrays.items()}
     metadata = {"tnesi": text, "checksum": checksum(text, described, arrays)}
     with replacing(path) as temporary:
         try:
@@ -137,8 +145,13 @@ def save(
             raise OSError(f"{path} could not be written ({error}): is there room on the disk?") from error
 
 
-def load(path: str | Path) -> Model:
+def load(path: str | Path) -> Model | Pipeline:
     """Read a model from a file; nothing in the file is executed, and everything is checked.
+
+    Returns
+    -------
+    model : PoissonMixture, SimpletronClassifier, NeuralSimpletron or Pipeline
+        A pipeline if the file holds an encoder, too.
 
     Raises
     ------
@@ -154,11 +167,13 @@ def load(path: str | Path) -> Model:
         for m, (member, own) in enumerate(zip(header.members, of_mixtures, strict=True)):
             learned = _read_mixture(member, {name: arrays[array_name(name, m)] for name in member.shapes})
             mixtures.append(PoissonMixture.from_learned(learned, names, own))
+        encoder = None if header.encoder is None else _checked_encoder(header.encoder, arrays, mixtures[0])
         if header.kind == "mixture":
-            return mixtures[0]
+            return mixtures[0] if encoder is None else Pipeline([("encoder", encoder), ("mixture", mixtures[0])])
         models = tuple(mixture.model_ for mixture in mixtures)
         kind = NeuralSimpletron if header.kind == "network" else SimpletronClassifier
-        return kind.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
+        classifier = kind.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
+        return classifier if encoder is None else Pipeline([("encoder", encoder), ("classifier", classifier)])
 
 
 def read_header(path: str | Path) -> Header:
@@ -179,7 +194,32 @@ def _explained(start: str, advice: str = "") -> Iterator[None]:
         raise ModelFileError(f"{start}: it needs more memory than this machine has") from error
 
 
+def split_pipeline(model: Any) -> tuple[Encoder | None, Any]:
+    """Return the encoder, if there is one, and the model of what `load` returns."""
+    if not isinstance(model, Pipeline):
+        return None, model
+    (_, first), (_, last) = model.steps if len(model.steps) == 2 else [("", None), ("", None)]
+    if not isinstance(last, PoissonMixture | FittedClassifier) or not (
+        first in (None, "passthrough") or isinstance(first, Encoder)
+    ):
+        raise TypeError("this pipeline cannot be saved: pass one of an encoder of tnesi.encoders and a model of tnesi")
+    return first if isinstance(first, Encoder) else None, last
+
+
+def _checked_encoder(state: dict[str, Any], arrays: dict[str, Array], mixture: PoissonMixture) -> Encoder:
+    encoder = restored_encoder(state, arrays)
+    n_features = len(encoder.get_feature_names_out())
+    if n_features != mixture.n_features_in_:
+        raise ValueError(f"its encoder makes {n_features} features, and its model has {mixture.n_features_in_}")
+    return encoder
+
+
 # What a model holds -> header and arrays
+
+
+def _type_name(name: str, array: Array) -> str:
+    """Return the type of an array as the file names it."""
+    return _SAFETENSORS[array.dtype.str] if is_of_encoder(name) else ARRAYS[name.partition(".")[0]][0]
 
 
 def _describe(
@@ -209,6 +249,7 @@ def _describe(
         labeling=layer.method if layer else "",
         sharpness=layer.classes.sharpness if layer else 1.0,
         unknown=layer is not None and layer.unknown,
+        encoder=None,
         **_describe_mixture(first, values[0]) | ({} if classifier else {"mixture_parameters": None}),
     )
 
@@ -282,6 +323,8 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
         header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
         check_shapes(header)
         for name, part in parts.items():
+            if is_of_encoder(name):
+                continue
             wanted = ARRAYS[name.partition(".")[0]][0]
             if part.get_dtype() != wanted:
                 raise ValueError(f"{name} is of type {part.get_dtype()}, not {wanted}")

@@ -19,7 +19,7 @@ import numpy as np
 from tnesi.data.column_names import INDEX_NAMES, LABEL_NAMES
 from tnesi.data.label_values import LABEL_BYTES, parse_labels
 from tnesi.data.optional import needed
-from tnesi.data.readers.tables import MOST_COLUMNS, Columns, TableSource, to_rows
+from tnesi.data.readers.tables import MOST_COLUMNS, Columns, NotNumbersError, TableSource, to_rows
 from tnesi.data.recognize import READABLE, decode, is_gzip, open_plain
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged, smallest_dtype
 from tnesi.types import Array
@@ -110,7 +110,7 @@ class CsvSource(TableSource):
     def _explained(self, message: str) -> DataError:
         if found := re.search(r"In CSV column #(\d+).*invalid value '(.{0,40})", message, re.DOTALL):
             name, value = self.columns.names[int(found[1])], found[2].rstrip("'")
-            return DataError(
+            return NotNumbersError(
                 f"{self.path}: column {name!r} has {value!r} where a number should be. If the column has the "
                 "labels, name it with label_column; otherwise correct the value, or leave out the row or the column"
             )
@@ -173,7 +173,7 @@ def _find_layout(path: Path) -> _Layout:
     if decimal == ",":
         top, below = ([c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row] for row in (top, below))
     if not any(map(is_number, top + below)):
-        raise DataError(
+        raise NotNumbersError(
             f"{path} is text, but no table of numbers: cells are separated by commas, semicolons or tabs. What can be "
             f"read: {READABLE}"
         )

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +43,39 @@ class _TooLargeError(DataError):
 class ImageSource(Source):
     """Rows of gray values (0 to 255) of image files, scaled to the size most of them have.
 
+    Encoders take the files themselves (`items`), so that nothing is opened here before gray values are asked for.
+
     Attributes
     ----------
     paths : list of Path
         Of the rows.
-    n_scaled : int
-        How many images have another size.
     """
 
     dtype = np.dtype(np.uint8)
+    kind = "images"
 
-    def __init__(self, paths: list[Path], image_shape: tuple[int, int] | None = None) -> None:
-        sizes = Counter(_open_each(paths, lambda image: (image.height, image.width)))
-        self.paths, self.n_rows = paths, len(paths)
-        self.image_shape: tuple[int, int] = image_shape or sizes.most_common(1)[0][0]
-        self.n_scaled = self.n_rows - sizes[self.image_shape]
-        self.n_features = self.image_shape[0] * self.image_shape[1]
+    def __init__(
+        self, paths: list[Path], image_shape: tuple[int, int] | None = None, *, like: ImageSource | None = None
+    ) -> None:
+        self.paths, self.n_rows, self._shape, self._like = paths, len(paths), image_shape, like
+
+    @cached_property
+    def image_shape(self) -> tuple[int, int]:  # type: ignore[override]
+        if self._like is not None:
+            return self._like.image_shape
+        if self._shape is not None:
+            return self._shape
+        sizes = Counter(_open_each(self.paths, lambda image: (image.height, image.width)))
+        most: tuple[int, int] = sizes.most_common(1)[0][0]
+        return most
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return self.image_shape[0] * self.image_shape[1]
+
+    def items(self, size: int = BLOCK_ROWS) -> Iterator[list[Path]]:
+        for start in range(0, self.n_rows, size):
+            yield self.paths[start : start + size]
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.dtype)
@@ -93,31 +111,36 @@ def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
     if set(parts) in _PARTS and all(entry.is_dir(follow_symlinks=False) for entry in entries):
         testing, training = parts
         data = _read_folder(path / training, image_shape)
-        test = _read_folder(path / testing, data.rows.image_shape)
+        assert isinstance(data.rows, ImageSource)
+        test = _read_folder(path / testing, like=data.rows)
         return Data(data.rows, data.labels, test, path.name, data.note)
     return _read_folder(path, image_shape)
 
 
-def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None) -> Data:
+def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None, like: ImageSource | None = None) -> Data:
+    paths, names = files_by_class(folder)
+    if not paths:
+        raise DataError(f"{folder} has no images: put them there, or into one folder per class")
+    rows = ImageSource(paths, image_shape, like=like)
+    return Data(rows, parse_labels(names, folder) if any(names) else None, name=folder.name)
+
+
+def files_by_class(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the files in a folder and in the folders there, and the names of the latter ("" for loose files)."""
     paths, names = [], []
     for entry in _visible(folder):
         if entry.is_dir(follow_symlinks=False):
             members = _visible(Path(entry.path))
             if deeper := next((member for member in members if member.is_dir()), None):
                 raise DataError(
-                    f"{deeper.path} is too deep: images belong into {folder}, or into one folder per class there"
+                    f"{deeper.path} is too deep: files belong in {folder}, or in one folder per class there"
                 )
             paths += [Path(member.path) for member in members]
             names += [entry.name] * len(members)
         else:
             paths.append(Path(entry.path))
             names.append("")
-    if not paths:
-        raise DataError(f"{folder} has no images: put them there, or into one folder per class")
-    rows = ImageSource(paths, image_shape)
-    height, width = rows.image_shape
-    note = f"{rows.n_scaled} of {rows.n_rows} images scaled to {height} x {width}" if rows.n_scaled else ""
-    return Data(rows, parse_labels(names, folder) if any(names) else None, name=folder.name, note=note)
+    return paths, names
 
 
 def _visible(folder: Path) -> list[os.DirEntry[str]]:

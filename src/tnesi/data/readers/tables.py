@@ -26,6 +26,18 @@ from tnesi.types import Array
 MOST_COLUMNS = 200_000
 
 
+class NotNumbersError(DataError):
+    """A table that is not one of finite numbers.
+
+    Attributes
+    ----------
+    mixed : bool
+        Whether it may be a table of other columns.
+    """
+
+    mixed = True
+
+
 class Columns:
     """Which columns of a table are features and which one has the labels.
 
@@ -58,7 +70,7 @@ class Columns:
     def not_numbers(self, columns: Sequence[int]) -> DataError:
         """Return the error for columns that cannot be features."""
         names = ", ".join(repr(self.names[i]) for i in columns[:10]) + (", ..." if len(columns) > 10 else "")
-        return DataError(
+        return NotNumbersError(
             f"{self.where}: the columns {names} are not numbers. If one has the labels, name it with label_column; "
             "leave out the others or encode them as numbers"
         )
@@ -95,7 +107,7 @@ def to_rows(batch: list[Array], first_row: int, dtype: np.dtype[Any], columns: C
     given = np.stack(batch)
     if not np.isfinite(given).all():
         column, row = np.argwhere(~np.isfinite(given))[0]
-        raise DataError(
+        raise NotNumbersError(
             f"{columns.where}: row {first_row + row} (the first is 0) has no finite number in column "
             f"{columns.feature_names[column]!r}: fill it in, or leave out the row or the column"
         )

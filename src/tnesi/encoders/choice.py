@@ -1,0 +1,130 @@
+"""Which encoder suits which data, and classifiers that take data as people have them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from tnesi.data.opening import open_data
+from tnesi.data.scales import unequal_columns
+from tnesi.data.source import Data
+from tnesi.encoders.images import ImageEncoder
+from tnesi.encoders.table import TableEncoder
+from tnesi.encoders.text import TextEncoder
+from tnesi.encoders.vectors import VectorEncoder
+from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+
+Encoder = ImageEncoder | TextEncoder | TableEncoder | VectorEncoder
+EncoderName = Literal["image", "text", "table", "vector"]
+ENCODERS: dict[str, type[Encoder]] = {
+    "image": ImageEncoder,
+    "text": TextEncoder,
+    "table": TableEncoder,
+    "vector": VectorEncoder,
+}
+_FEW_COLUMNS = 50
+"""Numbers in fewer columns are a table of measurements; in more, counts, a histogram or a spectrum."""
+_LOOKED_AT = 2000
+
+
+def encoder_name_for(data: Data) -> EncoderName | None:
+    """Return which encoder suits data, or None for counts, histograms and spectra, which need none."""
+    rows = data.rows
+    match rows.kind:
+        case "images":
+            return "image"
+        case "documents":
+            return "text"
+        case "table":
+            return "table"
+    first = next(iter(rows.parts(_LOOKED_AT)))
+    if sparse.issparse(first):
+        return None
+    if (first < 0).any():
+        return "vector" if rows.n_features >= _FEW_COLUMNS else "table"
+    if rows.feature_names is not None and (rows.n_features < _FEW_COLUMNS or unequal_columns(data) is not None):
+        return "table"
+    return None
+
+
+def new_encoder(name: EncoderName, model: str | None = None) -> Encoder:
+    """Return an encoder, not fitted yet; `model` computes embeddings of documents."""
+    if model is not None:
+        return TextEncoder(model=model)
+    return ENCODERS[name]()
+
+
+def encoder_for(data: Any) -> Encoder | None:
+    """Return the encoder that suits data, not fitted yet; None for counts, histograms and spectra, which need none.
+
+    Parameters
+    ----------
+    data : Data, array-like, data frame, str or path
+        What `tnesi.data.open_data` takes, or what it has returned.
+
+    Returns
+    -------
+    encoder : ImageEncoder, TextEncoder, TableEncoder, VectorEncoder or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tnesi.encoders import encoder_for
+    >>> encoder_for(np.zeros((5, 28, 28)))
+    ImageEncoder()
+    >>> encoder_for(np.random.default_rng(0).normal(size=(5, 384)))
+    VectorEncoder()
+    >>> encoder_for(np.random.default_rng(0).poisson(1, (5, 384))) is None
+    True
+    """
+    name = encoder_name_for(data if isinstance(data, Data) else open_data(data))
+    return None if name is None else new_encoder(name)
+
+
+def make_classifier(
+    kind: Literal["images", "text", "table", "vectors", "counts"],
+    *,
+    encoder: Encoder | None = None,
+    mixture: PoissonMixture | None = None,
+    **parameters: Any,
+) -> Pipeline:
+    """Return a classifier for data as people have them: a pipeline of an encoder and a SimpletronClassifier.
+
+    Parameters
+    ----------
+    kind : {"images", "text", "table", "vectors", "counts"}
+        What the data are. "counts" (also histograms and spectra) need no encoder.
+    encoder : encoder or None, default=None
+        The encoder, where its defaults do not suit.
+    mixture : PoissonMixture or None, default=None
+        First layer of the classifier.
+    **parameters : dict
+        Parameters of :class:`tnesi.SimpletronClassifier`.
+
+    Returns
+    -------
+    pipeline : sklearn.pipeline.Pipeline
+        With the steps "encoder" and "classifier". `tnesi.save` stores it in one file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tnesi import make_classifier
+    >>> digits = load_digits()
+    >>> y = digits.target.copy()
+    >>> y[100:] = -1
+    >>> clf = make_classifier("images", random_state=0).fit(digits.images, y)
+    >>> bool(clf.score(digits.images[100:], digits.target[100:]) > 0.9)
+    True
+    """
+    names = {"images": "image", "text": "text", "table": "table", "vectors": "vector", "counts": None}
+    if kind not in names:
+        raise ValueError(f"kind={kind!r}: pass one of {', '.join(map(repr, names))}")
+    name = names[kind]
+    if encoder is None and name is not None:
+        encoder = ENCODERS[name]()
+    classifier = SimpletronClassifier(mixture, **parameters)
+    return Pipeline([("encoder", "passthrough" if encoder is None else encoder), ("classifier", classifier)])
