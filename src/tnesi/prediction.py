@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tnesi.data.source import Data, DataError, Source, as_text
-from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.model.classes import margins
 from tnesi.types import Array
 
@@ -38,7 +38,7 @@ class Predicted(NamedTuple):
     margin: Array
 
 
-def predict_blocks(model: SimpletronClassifier, rows: Source, size: int | None = None) -> Iterator[Predicted]:
+def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = None) -> Iterator[Predicted]:
     """Predict all rows of a source, in order; the next block is read while one is predicted.
 
     A block has `size` rows, by default 100,000 (or 128 MB): in larger ones more rows share a field, and its weights.
@@ -143,7 +143,7 @@ class Evaluation:
         return {"rows": self.n_rows, "error": self.error, "mean_probability": self.mean_probability}
 
 
-def evaluate(model: SimpletronClassifier, data: Data, size: int | None = None) -> Iterator[Evaluation]:
+def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> Iterator[Evaluation]:
     """Compare predictions with labels, block by block; each evaluation is of all rows so far, the last of all.
 
     Rows without a label are left out.

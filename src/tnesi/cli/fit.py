@@ -21,6 +21,16 @@ from tnesi.cli.console import (
     percent,
     told_of_ctrl_c,
 )
+from tnesi.cli.encoding import (
+    Embed,
+    EncoderName,
+    Strict,
+    choose_encoder,
+    encode_data,
+    exit_if_skipped,
+    fit_and_encode,
+    report_skipped,
+)
 from tnesi.cli.options import (
     AnyData,
     DaskCluster,
@@ -41,6 +51,8 @@ from tnesi.system.progress import Progress, iteration_of, tell_parts
 
 if TYPE_CHECKING:
     from tnesi.data import Data
+    from tnesi.encoders.choice import Encoder
+    from tnesi.encoders.image_files import Problem
     from tnesi.estimators.poisson_mixture import PoissonMixture
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.execution.settings import Listener, Local
@@ -58,6 +70,9 @@ def fit(
     labels_per_class: PerClass = None,
     seed: Seed = 0,
     test: Annotated[str | None, typer.Option(metavar="DATA", help="Labeled data to measure the error on.")] = None,
+    encoder: EncoderName = "auto",
+    embed: Embed = None,
+    strict: Strict = False,
     fields: Fields = "auto",
     mixtures: Mixtures = 1,
     truncation: Truncation = "15",
@@ -111,6 +126,8 @@ def fit(
       tnesi fit counts.csv --label-column kind -o kinds.tnesi
 
       tnesi fit photos/ --test more-photos/ -o photos.tnesi
+
+      tnesi fit articles/ -o articles.tnesi
     """
     from tnesi import PoissonMixture, SimpletronClassifier
 
@@ -137,14 +154,22 @@ def fit(
             unlabeled=None,
             random_state=seed,
         )
+        chosen = choose_encoder(encoder, embed, found)
+        skipped: list[Problem] = []
+        if chosen is not None:
+            found, skipped = fit_and_encode(out, chosen, found, progress, strict=strict)
+            if tested is not None:
+                tested, skipped_tests = encode_data(chosen, tested, progress, strict=strict)
+                skipped += skipped_tests
+        else:
+            tell_of_scales(found)
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # an error where there should be some
-        tell_of_scales(found)
         progress.tell("looking at the data")
         with told_of_ctrl_c(progress):
             model = _learn(classifier, found, y, progress)
     learned = time.perf_counter() - began
-    _keep(model, found, n_labels, output, seed=seed, training=training_state)
+    _keep(model, chosen, found, n_labels, output, seed=seed, training=training_state)
     result = _describe(out, model, found, n_labels, unlabeled, learned)
     if tested is not None and y is not None:
         from tnesi.cli.predict import measure
@@ -156,7 +181,9 @@ def fit(
         out.say("There is no test part: give labeled data with --test to measure the error.")
     seconds = time.perf_counter() - began
     out.say(f"Written to {output} ({file_size(output)}), {seconds:.1f} s in all.")
-    out.finish(model=output, seconds=seconds, **result)
+    report_skipped(out, skipped)
+    out.finish(model=output, seconds=seconds, skipped=[str(problem) for problem in skipped], **result)
+    exit_if_skipped(skipped)
 
 
 def _open(
@@ -165,11 +192,11 @@ def _open(
     from tnesi.data import open_data
 
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
-    shape = found.rows.image_shape
-    tested = found.test if test is None else open_data(test, label_column=label_column, image_shape=shape)
+    tested = found.test if test is None else open_data(test, label_column=label_column)
     # what is wrong with the test part should be known before learning
     labeled = tested is not None and found.labels is not None and len(tested.y)
-    if tested is not None and labeled and tested.rows.n_features != found.rows.n_features:
+    numbers = found.rows.kind == "numbers"
+    if tested is not None and labeled and numbers and tested.rows.n_features != found.rows.n_features:
         raise ValueError(
             f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give test "
             "data of the same kind"
@@ -232,7 +259,11 @@ def _rows(found: Data, progress: Progress) -> Any:
     return TellingSource(rows, tell_parts(progress))
 
 
-def _keep(model: Model, found: Data, n_labels: int, output: Path, *, seed: int, training: bool) -> None:
+def _keep(
+    model: Model, encoder: Encoder | None, found: Data, n_labels: int, output: Path, *, seed: int, training: bool
+) -> None:
+    from sklearn.pipeline import Pipeline
+
     from tnesi.model_file import save
 
     provenance = {
@@ -242,9 +273,13 @@ def _keep(model: Model, found: Data, n_labels: int, output: Path, *, seed: int, 
         "labels": n_labels,
         "seed": seed,
         "note": found.note,
-        "columns": found.rows.feature_names,
+        "columns": None if encoder else found.rows.feature_names,
     }
-    save(model, output, provenance=provenance, image_shape=found.rows.image_shape, training=training)
+    stored: Any = model
+    if encoder is not None:
+        name = "mixture" if type(model).__name__ == "PoissonMixture" else "classifier"
+        stored = Pipeline([("encoder", encoder), (name, model)])
+    save(stored, output, provenance=provenance, image_shape=found.rows.image_shape, training=training)
 
 
 def _count(y: Any) -> int:

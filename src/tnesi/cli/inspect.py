@@ -50,6 +50,7 @@ def info(model: Model, as_json: Json = False) -> None:
         "from": {key: value for key, value in header.provenance.items() if key != "columns"},
         "made with": {**header.versions, "date": header.created},
         "parameter": header.parameters,
+        "encoder": {"kind": next(iter(header.encoder))} if header.encoder else {},
     }
     if not classes:
         del sections["classes"]
@@ -98,13 +99,13 @@ def show(
       tnesi show mnist.tnesi -o fields.png
     """
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-    from tnesi.model_file import load, read_header
+    from tnesi.model_file import load, read_header, split_pipeline
     from tnesi.report.fields import plot_fields
     from tnesi.report.labels import METHODS
 
     out = Output(as_json)
     with out.progress("drawing"):
-        found = load(model)
+        _, found = split_pipeline(load(model))
         given = read_header(model).image_shape if shape is None else _parse(shape)
         figure = plot_fields(found, shape=given, n_fields=fields, random_state=seed)
         _save(figure, output)
@@ -113,7 +114,7 @@ def show(
     out.say(f"Written to {output}{several}.")
     method = found.labeling_ if isinstance(found, SimpletronClassifier) and found.classes_.size else None
     if method is not None:
-        out.say(f"The classes beside the fields come from {METHODS[method]}.")
+        out.say(METHODS[method])
     out.finish(output=output, mixtures=n_mixtures, labeling=method)
 
 
@@ -135,13 +136,13 @@ def sample(
     import numpy as np
 
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-    from tnesi.model_file import load, read_header
+    from tnesi.model_file import load, read_header, split_pipeline
     from tnesi.report.fields import plot_rows
     from tnesi.system.files import replacing
 
     out = Output(as_json)
     with out.progress("drawing"):
-        found = load(model)
+        _, found = split_pipeline(load(model))
         mixtures = found.mixtures_ if isinstance(found, SimpletronClassifier) else [found]
         rows, _ = mixtures[0].set_params(random_state=seed).sample(number)
         rows = np.maximum(rows - 1, 0)  # without the 1 that normalization adds to each feature

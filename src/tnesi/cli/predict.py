@@ -23,12 +23,15 @@ from tnesi.cli.console import (
     percent,
     printable,
 )
+from tnesi.cli.encoding import Strict, encode_data, exit_if_skipped, report_skipped
 from tnesi.cli.options import AnyData, check_output
 from tnesi.system.progress import Progress, tell_parts
 
 if TYPE_CHECKING:
     from tnesi.data import Data, Source
-    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.encoders.choice import Encoder
+    from tnesi.encoders.image_files import Problem
+    from tnesi.estimators.fitted_classifier import FittedClassifier
     from tnesi.prediction import Evaluation
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
@@ -44,6 +47,7 @@ def predict(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A CSV file; - is standard output.")],
     part: Part = None,
     label_column: LabelColumn = None,
+    strict: Strict = False,
     escape_formulas: Annotated[
         bool,
         typer.Option(
@@ -72,10 +76,11 @@ def predict(
     out = Output(as_json, quiet)
     began = time.perf_counter()
     with out.progress(f"reading {data}") as progress:
-        classifier = classifier_of(model, threads)
+        encoder, classifier = classifier_of(model, threads)
         if str(output) != "-" and (output.is_file() or not output.exists()):
             check_output(output, model, data)
-        rows = _part(model, data, part, progress, label_column=label_column).rows
+        found, skipped = _part(model, encoder, data, part, progress, label_column=label_column, strict=strict)
+        rows = found.rows
         progress.begin(len(rows))
         opened = time.perf_counter()
         with _writing(output) as file:
@@ -89,11 +94,16 @@ def predict(
         )
         shares = [[name or _UNKNOWN, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
         out.table("", ["class", "rows", "share"], shares)
-    out.finish(output=output, rows=sum(counts.values()), counts=counts, seconds=seconds, seconds_predicting=streaming)
+    report_skipped(out, skipped)
+    out.finish(
+        output=output, rows=sum(counts.values()), counts=counts, seconds=seconds, seconds_predicting=streaming,
+        skipped=[str(problem) for problem in skipped],
+    )  # fmt: skip
+    exit_if_skipped(skipped)
 
 
 def _write(
-    file: TextIO, classifier: SimpletronClassifier, rows: Any, progress: Progress, *, escape_formulas: bool
+    file: TextIO, classifier: FittedClassifier, rows: Any, progress: Progress, *, escape_formulas: bool
 ) -> dict[str, int]:
     import numpy as np
 
@@ -161,8 +171,8 @@ def evaluate(
     """
     out = Output(as_json, quiet)
     with out.progress(f"reading {data}") as progress:
-        classifier = classifier_of(model, threads)
-        found = _part(model, data, part, progress, labels=labels, label_column=label_column)
+        encoder, classifier = classifier_of(model, threads)
+        found, skipped = _part(model, encoder, data, part, progress, labels=labels, label_column=label_column)
         progress.begin(len(found.rows))
         result = measure(classifier, found, progress)
     if found.note:
@@ -172,9 +182,11 @@ def evaluate(
         f"(mean probability of the predicted class {result.mean_probability:.3f})."
     )
     _table(out, result)
+    report_skipped(out, skipped)
     out.finish(
         **result.summary(), classes=result.classes, confusion=result.confusion, errors_by_class=result.errors_by_class
     )
+    exit_if_skipped(skipped)
 
 
 def measure(model: Any, data: Data, progress: Progress) -> Evaluation:
@@ -201,28 +213,30 @@ def _table(out: Output, result: Evaluation) -> None:
     out.table("", ["class", "rows", "error", "taken for"], rows, text=(0, 3))
 
 
-def classifier_of(model: Path, threads: int | None) -> SimpletronClassifier:
-    """Load a model that has classes."""
-    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-    from tnesi.model_file import load
+def classifier_of(model: Path, threads: int | None) -> tuple[Encoder | None, FittedClassifier]:
+    """Load a model that has classes, and its encoder."""
+    from tnesi.estimators.fitted_classifier import FittedClassifier
+    from tnesi.model_file import load, split_pipeline
 
-    found = load(model)
-    if not isinstance(found, SimpletronClassifier) or not found.classes_.size:
+    encoder, found = split_pipeline(load(model))
+    if not isinstance(found, FittedClassifier) or not found.classes_.size:
         raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
     found.set_params(n_jobs=threads)
-    return found
+    return encoder, found
 
 
 def _part(
     model: Path,
+    encoder: Encoder | None,
     data: str,
     part: str | None,
     progress: Progress,
     *,
     labels: str | None = None,
     label_column: str | None = None,
-) -> Data:
-    """Open data for a model: the test part where there are two, images in its size, columns in its order."""
+    strict: bool = False,
+) -> tuple[Data, list[Problem]]:
+    """Open and encode data for a model: the test part where there are two. Return also the files left out."""
     from dataclasses import replace
 
     from tnesi.data import open_data
@@ -244,7 +258,9 @@ def _part(
         raise ValueError(f"{data} has no test part: leave out --part")
     if found.test is not None and part != "train" and labels is None:
         found = found.test
-    return replace(found, rows=_in_order(found.rows, header.provenance.get("columns")))
+    if encoder is not None:
+        return encode_data(encoder, found, progress, strict=strict)
+    return replace(found, rows=_in_order(found.rows, header.provenance.get("columns"))), []
 
 
 def _in_order(rows: Source, learned: Any) -> Source:
