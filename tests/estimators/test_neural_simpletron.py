@@ -103,7 +103,7 @@ def test_without_labels_the_first_layer_learns_alone(data: Data, rule: EM | Onli
         clf.predict(X)
     labeled = network(rule=rule).fit(X, few)
     np.testing.assert_array_equal(labeled.mixture_.means_, clf.mixture_.means_)
-    assert clf.fit_labels(few).score(X, data[1]) > 0.7  # 0.90 by EM
+    assert clf.fit_labels(few).score(X, data[1]) > 0.7  # over 20 seeds 0.94 +- 0.02 by EM, 0.86 +- 0.02 online
 
 
 def test_labels_teach_the_fields_of_a_recurrent_network_only(data: Data) -> None:
@@ -178,4 +178,4 @@ def test_ctrl_c_in_the_second_layer_warns(data: Data, monkeypatch: pytest.Monkey
         with pytest.warns(ConvergenceWarning, match="second layer was interrupted"):
             clf = network().fit(X, few)
     assert np.isfinite(clf.predict_proba(X)).all()
-    assert clf.fit_labels(few).score(X, y) > 0.85
+    assert clf.fit_labels(few).score(X, y) > 0.85  # over 20 seeds 0.95 +- 0.01

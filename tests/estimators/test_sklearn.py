@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.estimators.stored_parameters import plain_parameters
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 
 _WEIGHTS = (
     "the arithmetic is in float32: weight 3 equals three rows to about 1e-5, the check wants 1e-7; see "
@@ -31,7 +32,8 @@ _METHODS = (
 
 
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
-    supervised = getattr(estimator, "labeling", "auto") == "auto"  # all rows are labeled
+    network = isinstance(estimator, NeuralSimpletron)
+    supervised = not network and getattr(estimator, "labeling", "auto") == "auto"  # all rows are labeled
     reason = _WEIGHTS if supervised else _METHODS
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     if isinstance(estimator, SimpletronClassifier) and estimator.unlabeled is not None:
@@ -39,6 +41,8 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
             "it uses the class -1, which marks unlabeled rows by default (scikit-learn spares its own semi-supervised "
             "classifiers by name); it passes with unlabeled=None, below"
         )
+    if network:
+        expected["check_parameters_default_constructible"] = "a default is a rule: it is immutable, so it may be shared"
     return expected
 
 
@@ -50,6 +54,8 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         SimpletronClassifier(unlabeled=None, n_mixtures=2),
         SimpletronClassifier(unlabeled=None, labeling="clusters"),
         SimpletronClassifier(unlabeled=None, labeling="spreading"),
+        NeuralSimpletron("auto", row_sum="auto", rule=EM(), unlabeled=None),
+        NeuralSimpletron("auto", row_sum="auto", rule=OnlineRule(max_iter=3), unlabeled=None),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,

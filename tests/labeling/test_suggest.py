@@ -272,7 +272,9 @@ def test_other_classifiers(digits: Any, parameters: dict[str, Any]) -> None:
         y[rows] = truth[rows]
         clf.fit_labels(y)
     assert sum(value is not None for value in y) == 20
-    assert clf.score(X, truth) > 0.2  # over 20 seeds 0.73 +- 0.15 by the Hebbian rule, at least 0.33
+    assert (
+        clf.score(X, truth) > 0.4
+    )  # over 20 seeds 0.90 +- 0.08 by self-labeling, at least 0.59; 0.84 +- 0.02 supervised
 
 
 def test_rows_are_those_given(digits: Any) -> None:
