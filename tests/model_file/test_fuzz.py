@@ -53,7 +53,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     models: list[Any] = [
         SimpletronClassifier(mixture(8), labeling=sure).fit(rows, names, sample_weight=weight),
         NeuralSimpletron(
-            8, truncation=None, row_sum=20, recurrent=True, rule=EM(max_iter=2, label_max_iter=2), n_jobs=1
+            8, truncation=None, row_sum=20, recurrent=True, rule=EM(max_iter=2, tol=0, label_max_iter=2), n_jobs=1
         ).fit(rows, labels),
         NeuralSimpletron(5, truncation=3, row_sum=20, rule=rule, n_jobs=1).fit(rows, labels),
         mixture(5, search="exact").fit(rows),

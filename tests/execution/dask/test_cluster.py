@@ -176,7 +176,7 @@ def test_without_the_library(counts: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_only_one_process_can_do(counts: Any, threads: Client) -> None:
-    with pytest.raises(InvalidParameterError, match=r"truncation.*Local"):
+    with pytest.raises(InvalidParameterError, match="in one process: pass a truncation, or leave out execution"):
         mixture(execution=Dask(threads), truncation=None, n_components=600).fit(counts)
     for settings in ({"rule": OnlineRule()}, {"rule": EM()}, {"rule": EM(), "recurrent": True}):
         with pytest.raises(InvalidParameterError, match=r"networks learn in this process.*pass Local"):
