@@ -51,7 +51,7 @@ def test_cross_validation(few: tuple[Any, Any]) -> None:
     scores = cross_val_score(clf, X, y, cv=folds)
     for score, (train, test) in zip(scores, folds.split(X, y), strict=True):
         assert score == accuracy_score(y[test], clf.fit(X[train], y[train]).predict(X[test]))
-    search = GridSearchCV(clf, {"threshold": [0.5, 0.6]}, cv=folds).fit(X, y)
+    search = GridSearchCV(clf, {"mixture__search": ["exact", "neighbors"]}, cv=folds).fit(X, y)  # here the same
     assert -1 not in search.best_estimator_.classes_
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores.mean())
 

@@ -45,10 +45,10 @@ def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
 
 FIT = """
 from sklearn.datasets import load_digits
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi import kernels
 X, y = load_digits(return_X_y=True)
-clf = SimpletronClassifier(40, row_sum=180, max_iter=3, tol=0, random_state=0).fit(X[:300], y[:300])
+clf = SimpletronClassifier(PoissonMixture(40, row_sum=180, max_iter=3, tol=0), random_state=0).fit(X[:300], y[:300])
 print(kernels.NATIVE, round(clf.score(X[300:600], y[300:600]), 2))
 """
 

@@ -43,7 +43,7 @@ def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
     words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "-o")
     local = run_json(*words, tmp_path / "local.tnesi")
     with LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0") as cluster:
-        far = run_json(*words, tmp_path / "far.tnesi", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+        far = run_json(*words, tmp_path / "far.tnesi", "--dask", cluster.scheduler_address)
     assert (far["test"], far["free_energy"]) == (local["test"], local["free_energy"])
     one, other = (load(tmp_path / f"{name}.tnesi") for name in ("local", "far"))
     np.testing.assert_array_equal(one.mixture_.means_, other.mixture_.means_)
@@ -69,20 +69,25 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
 
 
 @pytest.mark.slow
-def test_label_methods(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
+def test_labeling(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
     words = ("fit", "digits", "--labels-per-class", 1, "--fields", 100, "-o", place)
-    for method, said in (("cluster", "named by the labels"), ("soft", "spread"), ("hebbian", "self-labeling")):
-        assert said in run(*words, "--label-method", method).stdout
-        assert run_json("info", place)["learned"]["label method"] == method
+    for method, said in (
+        ("clusters", "The labels name clusters"),
+        ("spreading", "the class of similar rows"),
+        ("self-labeling", "labeled themselves"),
+        ("supervised", "from labeled rows only"),
+    ):
+        assert said in run(*words, "--labeling", method).stdout
+        assert run_json("info", place)["learned"]["labeling"] == method
         shown = run("show", place, "-o", tmp_path / "f.png", "--fields", 9).stdout
         assert said in shown
     told = run_json(*words)
     clf = load(place)
-    assert told["label_method"] == clf.label_method_ == run_json("info", place)["learned"]["label method"]
+    assert told["labeling"] == clf.labeling_ == run_json("info", place)["learned"]["labeling"]
     assert told["label_confidence"] == pytest.approx(clf.label_confidence_.tolist())
     assert told["unknown_share"] == 0
-    assert run_json("show", place, "-o", tmp_path / "f.png")["label_method"] == clf.label_method_
+    assert run_json("show", place, "-o", tmp_path / "f.png")["labeling"] == clf.labeling_
 
 
 def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
@@ -93,7 +98,7 @@ def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callabl
     y = np.full(180, "")
     y[[0, 1, 2, 3, 4, 5, 90]] = [*"ababab", "c"]
     np.savez(tmp_path / "d.npz", X=X, y=y)
-    words = ("fit", tmp_path / "d.npz", "--label-method", "soft", "--seed", 1, "-o", tmp_path / "m.tnesi")
+    words = ("fit", tmp_path / "d.npz", "--labeling", "spreading", "--seed", 1, "-o", tmp_path / "m.tnesi")
     (doubt,) = run_json(*words)["doubtful"]
     assert {doubt["name"], doubt["rival"]} == {"a", "b"}
     assert doubt["confidence"] < 0.8
@@ -111,7 +116,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
     told = run_json(*words)
     assert told["classes"] == [*"abcdefg"]
     assert told["unknown_share"] == pytest.approx(0.3, abs=0.28)  # over 20 seeds 0.22 +- 0.04
-    assert told["label_method"] == "cluster"
+    assert told["labeling"] == "clusters"
     assert run_json("info", place)["unknown"] is True
     assert "unknown ones are" in run("info", place).stdout
     said = run("predict", place, tmp_path / "d.npz", "-o", tmp_path / "p.csv").stdout
@@ -130,7 +135,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
 def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--unknown-classes", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "--unknown-classes is for classifiers, and there are no labels" in said
+    assert "--unknown-classes needs labels, and there are none: give --labels" in said
     np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
     assert "no labels at all" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", code=1).stderr
 
@@ -138,9 +143,7 @@ def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tm
 def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "there are no labels" in said
-    said = run("fit", "digits", "--mixtures", 2, "--solver", "hebbian", "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "committees need" in said
+    assert "--mixtures needs labels, and there are none: give --labels" in said
     run("fit", "digits", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
 
 

@@ -62,8 +62,8 @@ def test_labeling_methods(
     assert len(lines) == 1 + 2 * 4
     assert "median" in lines[0]
     assert "| auto minus best |" in (folder / "summary.md").read_text()
-    few = run_json(*words[:-1], tmp_path / "few", "--methods", "soft,auto", "--tasks", "digits", "--runs", 1)
-    assert {row["method"] for row in few["results"]["label-methods"]["summary"]} == {"soft", "auto"}
+    few = run_json(*words[:-1], tmp_path / "few", "--methods", "spreading,auto", "--tasks", "digits", "--runs", 1)
+    assert {row["method"] for row in few["results"]["label-methods"]["summary"]} == {"spreading", "auto"}
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_report_can_be_written_elsewhere(run: Callable[..., Any], tmp_path: Path
 
 def test_tune(run: Callable[..., Any], run_json: Callable[..., Any]) -> None:
     words = ["tune", "digits", "--labels-per-class", 8, "--splits", 2, "--fields", 80]
-    words += ["--truncation", "5,10", "--row_sum", "250", "--threshold", "0.5,0.7"]
+    words += ["--truncation", "5,10", "--row-sum", "250", "--threshold", "0.5,0.7"]
     told = run_json(*words)
     assert len(told["trials"]) == 4
     assert told["best"]["truncation"] in (5, 10)

@@ -84,7 +84,7 @@ def test_fields_that_do_not_fit(run: Callable[..., Any], tmp_path: Path) -> None
     wide = sparse.csr_array((np.ones(40), (np.arange(40), np.arange(40))), shape=(40, 2_000_000_000))
     sparse.save_npz(tmp_path / "wide.npz", wide)
     said = run(
-        "fit", tmp_path / "wide.npz", "--fields", 30, "--row_sum", 3e9, "-o", tmp_path / "m.tnesi", code=1
+        "fit", tmp_path / "wide.npz", "--fields", 30, "--row-sum", 3e9, "-o", tmp_path / "m.tnesi", code=1
     ).output
     assert "30 fields of 2000000000 features take 1440.0 GB of memory to learn" in said
     assert "use fewer features" in said

@@ -14,12 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
-from tnesi.paper import presets
 from tnesi.training.self_labeling import TopLayer
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 150, "row_sum": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(PoissonMixture(150, row_sum=180), random_state=0).set_params(**parameters)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,9 @@ def test_labels_of_any_kind_give_the_same_classifier(data: tuple[Any, Any, Any])
     assert clf.classes_.tolist() == list("abcdefghij")
 
 
-def test_self_labeling_helps(data: tuple[Any, Any, Any]) -> None:
+def test_unlabeled_rows_help(data: tuple[Any, Any, Any]) -> None:
     X, y, few = data
-    with_it, without = fast().fit(X, few), fast(self_labeling=False).fit(X, few)
+    with_it, without = fast().fit(X, few), fast(labeling="supervised").fit(X, few)
     gains = []
     for seed in range(5):
         few = few_labels(y, 3, np.random.default_rng(seed))
@@ -92,7 +91,7 @@ def test_rows_that_no_label_reaches(data: tuple[Any, Any, Any]) -> None:
     X, y, _ = data
     two = np.full(len(y), -1)
     two[np.flatnonzero(y == 3)[0]], two[np.flatnonzero(y == 0)[0]] = 3, 0
-    clf = fast(self_labeling=False, truncation=2).fit(X, two)
+    clf = fast(labeling="supervised", mixture__truncation=2).fit(X, two)
     t = clf.predict_proba(X)
     assert np.isfinite(t).all()
     unreached = np.asarray(clf.mixture_.transform(X) @ clf.class_weights_.sum(axis=0)) == 0
@@ -118,48 +117,22 @@ def test_all_rows_labeled_needs_no_iterations(data: tuple[Any, Any, Any]) -> Non
     np.testing.assert_allclose(clf.class_weights_, expected, atol=1e-6)
 
 
-FAMILY = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncated_recurrent_nesi")
-
-
-@pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("solver", ["em", pytest.param("hebbian", marks=pytest.mark.slow)])
-def test_the_family(data: tuple[Any, Any, Any], name: str, solver: str) -> None:
-    X, y, few = data
-    rates = {"learning_rate": 1.0, "label_learning_rate": 5.0} if solver == "hebbian" else {"label_learning_rate": 20}
-    clf = getattr(presets, name)(
-        n_components=150, row_sum=180, solver=solver, max_iter=15, random_state=0, **rates
-    ).fit(X, few)
-    assert clf.score(X, y) > 0.6  # over 20 seeds 0.83 +- 0.04 for r_nesi by EM, 0.89 +- 0.02 or more for the others
-    assert np.isfinite(clf.predict_proba(X)).all()
-    np.testing.assert_allclose(clf.class_weights_.sum(axis=1), 1, rtol=1e-3)
-
-
-def test_presets_have_the_published_parameters() -> None:
-    p = presets.t_nesi().get_params()
-    assert (p["n_components"], p["truncation"], p["row_sum"], p["threshold"]) == (10_000, 15, 900, 0.6)
-    assert (p["learning_rate"], p["label_learning_rate"], p["max_iter"], p["batch_size"]) == (0.2, 0.2, 500, 25)
-    settings = {n: presets.__dict__[n]().get_params() for n in FAMILY}
-    assert [settings[n]["truncation"] for n in FAMILY] == [None, None, None, None, 15, 15]
-    assert [settings[n]["self_labeling"] for n in FAMILY] == [False, True, False, True, True, True]
-    assert [settings[n]["recurrent"] for n in FAMILY] == [False, False, True, True, False, True]
-
-
-def test_a_recurrent_network_has_no_labels_to_exchange(data: tuple[Any, Any, Any]) -> None:
-    X, _, few = data
-    clf = fast(recurrent=True, max_iter=3, tol=0).fit(X, few)
-    with pytest.raises(ValueError, match="call fit instead"):
-        clf.fit_labels(few)
-
-
 INTERRUPTED = """
 import sys, warnings
 import numpy as np
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier
+from tnesi.execution import Local
+from tnesi.paper import NeuralSimpletron, OnlineRule
 rng = np.random.default_rng(0)
 X = rng.integers(0, 255, (2000, 60)).astype(np.uint8)
 y = np.where(np.arange(2000) < 50, np.arange(2000) % 5, -1)
-clf = SimpletronClassifier(600, row_sum=200, tol=0, max_iter=100000, label_max_iter=3, random_state=0, {parameters},
-                           callback=lambda r: print("iteration", r["iteration"], flush=True))
+run = Local(callback=lambda r: print("iteration", r["iteration"], flush=True))
+def by_em(**parameters):
+    mixture = PoissonMixture(600, row_sum=200, tol=0, max_iter=100000, execution=run, **parameters)
+    return SimpletronClassifier(mixture, labeling=SelfLabeling(max_iter=3), random_state=0)
+def online():
+    return NeuralSimpletron(600, row_sum=200, rule=OnlineRule(max_iter=100000), execution=run, random_state=0)
+clf = {make}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     clf.fit(X, y)
@@ -172,9 +145,9 @@ print("usable", m.n_iter_, len(m.history_), flush=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parameters", ["solver='em'", "search='exact'", "truncation=None", "solver='hebbian'"])
-def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
-    code = INTERRUPTED.format(parameters=parameters)
+@pytest.mark.parametrize("make", ["by_em()", "by_em(search='exact')", "by_em(truncation=None)", "online()"])
+def test_ctrl_c_leaves_a_usable_classifier(make: str) -> None:
+    code = INTERRUPTED.format(make=make)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     killer = threading.Timer(120, process.kill)
@@ -197,18 +170,19 @@ def test_ctrl_c_leaves_a_usable_classifier(parameters: str) -> None:
 
 BEFORE_THE_FIRST_ITERATION = """
 import numpy as np, tnesi.training.row_sum as row_sum
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier
 rng = np.random.default_rng(0)
 X = rng.integers(0, 255, (4000, 60)).astype(np.uint8)
 y = np.where(np.arange(4000) < 50, np.arange(4000) % 5, -1)
-clf = SimpletronClassifier(100, row_sum=200, max_iter=2, tol=0, label_max_iter=2, random_state=0).fit(X, y)
+mixture = PoissonMixture(100, row_sum=200, max_iter=2, tol=0)
+clf = SimpletronClassifier(mixture, labeling=SelfLabeling(max_iter=2), random_state=0).fit(X, y)
 before = clf.predict(X)
 def announced(*arguments, inner=row_sum._posterior_entropy):
     print("choosing", flush=True)
     while True:  # until it is interrupted
         inner(*arguments)
 row_sum._posterior_entropy = announced
-clf.set_params(row_sum="auto", n_components=900, max_iter=1000)
+clf.set_params(mixture__row_sum="auto", mixture__n_components=900, mixture__max_iter=1000)
 try:
     clf.fit(X, y)
 except KeyboardInterrupt:
@@ -236,7 +210,7 @@ def test_ctrl_c_before_the_first_iteration_is_raised_and_loses_nothing() -> None
 
 def test_ctrl_c_in_the_second_layer_warns(data: tuple[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, few = data
-    clf = fast(label_method="hebbian").fit(X, few)
+    clf = fast(labeling="self-labeling").fit(X, few)
     passes = []
 
     def interrupted(*arguments: Any, inner: Any = TopLayer.epoch) -> None:
@@ -256,12 +230,20 @@ def test_settings_after_fit(data: tuple[Any, Any, Any]) -> None:
     X, _, few = data
     clf = fast().fit(X, few)
     before = clf.predict_proba(X)
-    np.testing.assert_array_equal(clf.set_params(recurrent=True, n_threads=1).predict_proba(X), before)
+    np.testing.assert_array_equal(clf.set_params(mixture__n_components=7, n_jobs=1).predict_proba(X), before)
 
 
-@pytest.mark.slow
-def test_presets_learn_new_labels_as_thoroughly(data: tuple[Any, Any, Any]) -> None:
-    X, y, few = data
-    clf = presets.t_nesi(n_components=150, row_sum=180, max_iter=200, learning_rate=1.0, random_state=0).fit(X, few)
-    first = clf.score(X, y)
-    assert clf.fit_labels(few).score(X, y) > first - 0.03
+def test_the_mixture_decides_what_the_classifier_leaves_open(
+    fitted: SimpletronClassifier, data: tuple[Any, Any, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, _, few = data
+    mixture = PoissonMixture(150, row_sum=180, random_state=0, n_jobs=1, verbose=1)
+    before = mixture.get_params()
+    clf = SimpletronClassifier(mixture).fit(X, few)
+    np.testing.assert_array_equal(clf.predict_proba(X), fitted.predict_proba(X))
+    assert clf.mixture_.n_jobs == 1
+    assert "free energy" in capsys.readouterr().out
+    assert (mixture.get_params(), mixture.__sklearn_is_fitted__()) == (before, False)
+    other = SimpletronClassifier(mixture, random_state=1, n_jobs=2).fit(X, few).mixture_
+    assert other.n_jobs == 2
+    assert not np.array_equal(other.means_, clf.mixture_.means_)

@@ -10,6 +10,7 @@ import pytest
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import open_data
+from tnesi.execution import Local
 from tnesi.labeling.labeler import Labeler
 from tnesi.prediction import evaluate
 from tnesi.report.labels import class_shares
@@ -129,7 +130,7 @@ def test_a_callback_that_fails_leaves_what_was_learned_consistent(digits: tuple[
         raise RuntimeError("of the callback")
 
     with pytest.raises(RuntimeError, match="of the callback"):
-        mixture.set_params(callback=fail).partial_fit(X[600:700])
+        mixture.set_params(execution=Local(callback=fail)).partial_fit(X[600:700])
     assert mixture.n_iter_ == mixture.learned_.n_iter == 2
     assert mixture.n_samples_seen_ == 700
 
@@ -138,8 +139,8 @@ def test_attributes_during_the_first_fit(digits: tuple[Any, Any]) -> None:
     """There are none yet, and asking is not an error."""
     X, y = digits
     found = []
-    clf = SimpletronClassifier(PoissonMixture(60, max_iter=1, tol=0), random_state=0)
-    clf.set_params(callback=lambda record: found.append(hasattr(clf, "mixtures_") or hasattr(clf, "model_")))
+    run = Local(callback=lambda record: found.append(hasattr(clf, "mixtures_") or hasattr(clf, "model_")))
+    clf = SimpletronClassifier(PoissonMixture(60, max_iter=1, tol=0, execution=run), random_state=0)
     clf.fit(X, few(y))
     assert found
     assert not any(found)

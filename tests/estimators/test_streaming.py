@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 import tnesi
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import Data, few_labels
+from tnesi.estimators.stored_parameters import plain_parameters
 from tnesi.model_file import ModelFileError
 
 
@@ -37,8 +38,10 @@ def mixture(**parameters: Any) -> PoissonMixture:
     return PoissonMixture(**{"n_components": 120, "row_sum": 180, "random_state": 0, **parameters})
 
 
-def classifier(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 120, "row_sum": 180, "random_state": 0, **parameters})
+def classifier(half_life: float | None = None, **parameters: Any) -> SimpletronClassifier:
+    """Return a classifier; `n_components` and `row_sum` are those of its mixture too."""
+    own = {name: parameters.pop(name) for name in ("n_components", "row_sum") if name in parameters}
+    return SimpletronClassifier(mixture(half_life=half_life, **own), **{"random_state": 0, **parameters})
 
 
 def batches(n: int, size: int, first: int = 600, seed: int | None = None) -> list[Any]:
@@ -67,7 +70,7 @@ def test_a_fully_labeled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, Any
     X, y, X_test, y_test = shuffled
     clf = streamed(classifier(), X, y, passes=5)
     assert clf.score(X_test, y_test) > classifier().fit(X, y).score(X_test, y_test) - 0.02
-    assert clf.label_method_ == "hebbian"
+    assert clf.labeling_ == "supervised"
 
 
 @pytest.mark.slow
@@ -129,8 +132,8 @@ def test_the_first_batch_decides(shuffled: tuple[Any, Any, Any, Any]) -> None:
 def test_the_result_does_not_depend_on_threads_or_on_questions(kind: Any, shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, _ = shuffled
     labels = np.where(np.arange(len(y)) % 10 == 0, y, -1)
-    one, other = (streamed(kind(n_threads=n, n_components=550), X, labels, 300) for n in (1, 2))
-    asked = kind(n_threads=2, n_components=550)
+    one, other = (streamed(kind(n_jobs=n, n_components=550), X, labels, 300) for n in (1, 2))
+    asked = kind(n_jobs=2, n_components=550)
     for rows in batches(len(X), 300, seed=0):
         asked.partial_fit(X[rows], labels[rows]).predict(X_test)
     for again in (other, asked, pickle.loads(pickle.dumps(one))):
@@ -143,7 +146,7 @@ def test_a_pickle_goes_on_as_the_original(shuffled: tuple[Any, Any, Any, Any]) -
     X, y, X_test, _ = shuffled
     clf = classifier(half_life=500).partial_fit(X[:600], y[:600])
     again = pickle.loads(pickle.dumps(clf))
-    assert clone(clf).get_params() == clf.get_params()
+    assert plain_parameters(clone(clf)) == plain_parameters(clf)
     for model in (clf, again):
         model.partial_fit(X[600:900]).partial_fit(X[900:], y[900:])
     np.testing.assert_array_equal(again.predict_proba(X_test), clf.predict_proba(X_test))
@@ -157,7 +160,7 @@ def test_model_files_predict_the_same_and_do_not_go_on(
     model = streamed(kind(half_life=300, n_components=550), X, y, 300)
     tnesi.save(model, tmp_path / "stream.tnesi")
     loaded: Any = tnesi.load(tmp_path / "stream.tnesi")
-    assert loaded.half_life == 300
+    assert getattr(loaded, "mixture", loaded).half_life == 300
     np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))
     np.testing.assert_array_equal(getattr(loaded, "mixture_", loaded).score_samples(X_test),
                                   getattr(model, "mixture_", model).score_samples(X_test))  # fmt: skip
@@ -181,17 +184,9 @@ def test_rows_that_are_all_zero(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, _, _ = shuffled
     nothing = np.zeros((3, 64), np.uint8)
     for model in (mixture(), classifier()):
-        model.set_params(zero_rows="error")
-        with pytest.raises(ValueError, match=r"row 0 .* is all zero"):
-            model.partial_fit(nothing)
-        assert not hasattr(model, "n_features_in_")
         model.partial_fit(X[:600], y[:600])
-        before = model.predict(X)
-        with pytest.raises(ValueError, match="all zero"):
-            model.partial_fit(nothing)
-        np.testing.assert_array_equal(model.predict(X), before)
         with pytest.warns(UserWarning, match="3 of 3 rows are all zero"):
-            model.set_params(zero_rows="uniform").partial_fit(nothing)
+            model.partial_fit(nothing)
         assert (model.n_samples_seen_, model.n_zero_rows_) == (603, 3)
         model.partial_fit(nothing)  # mentioned once
         assert (model.n_samples_seen_, model.n_zero_rows_) == (606, 6)
@@ -298,7 +293,7 @@ def test_unknown_classes(shuffled: tuple[Any, Any, Any, Any]) -> None:
 
 OF_SECOND_LAYER = (
     "activities_", "class_sizes_", "class_weights_", "kept_rows_", "label_confidence_", "label_distributions_",
-    "label_method_", "label_rivals_", "model_", "transduction_", "unknown_share_",
+    "labeling_", "label_rivals_", "model_", "transduction_", "unknown_share_",
 )  # fmt: skip
 
 
@@ -352,8 +347,6 @@ def test_a_committee(shuffled: tuple[Any, Any, Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(("parameters", "advice"), [
-    ({"solver": "hebbian"}, "solver='em'"),
-    ({"recurrent": True}, "call fit"),
     ({"half_life": 0}, "half_life=0"),
     ({"keep_rows": 1}, "keep_rows=1"),
 ])  # fmt: skip

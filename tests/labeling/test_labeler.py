@@ -28,7 +28,7 @@ def error(layer: Classes, s: sparse.csr_array, truth: Any) -> float:
 def test_clusters_that_are_classes_get_names(planted: Planted, some_labels: Planted, seed: int) -> None:
     s, truth = planted([300] * 5, seed=seed)
     layer, method = labeler_of(s, seed=seed).learn(some_labels(truth, 1, seed), 5, "auto")
-    assert method == "cluster"
+    assert method == "clusters"
     assert error(layer, s, truth) < 3
 
 
@@ -54,16 +54,16 @@ def test_labels_spread_where_classes_are_long_and_thin(planted: Planted, some_la
     s, truth = planted([300] * 10, ring=True, leak=0.05)
     label, labeler = some_labels(truth, n), labeler_of(s)
     layer, method = labeler.learn(label, 10, "auto")
-    assert method == "soft"
+    assert method == "spreading"
     assert error(layer, s, truth) < 3
     if n < 10:  # with ten, warm passes mend what the clusters got wrong
-        assert error(labeler.learn(label, 10, "cluster")[0], s, truth) > 2 * error(layer, s, truth)
+        assert error(labeler.learn(label, 10, "clusters")[0], s, truth) > 2 * error(layer, s, truth)
 
 
 def test_classes_of_several_clusters(planted: Planted, some_labels: Planted) -> None:
     s, truth = planted([200] * 6)
     layer, method = labeler_of(s).learn(some_labels(truth % 2, 10), 2, "auto")
-    assert method == "soft"
+    assert method == "spreading"
     assert error(layer, s, truth % 2) < 3
 
 
@@ -77,7 +77,7 @@ def test_the_published_rule_has_the_last_word_where_labels_are_many(
     refined, method = labeler_of(s, weight).learn(label, 2, "auto")
     monkeypatch.setattr(Labeler, "_refined", lambda *_, **__: None)
     spread, _ = labeler_of(s, weight).learn(label, 2, "auto")
-    assert method == "soft"
+    assert method == "spreading"
     assert error(refined, s, truth % 2) <= error(spread, s, truth % 2)
     assert (refined.r != spread.r).any()
     assert refined.sharpness == 1
@@ -94,9 +94,9 @@ def test_what_has_spread_stays_where_self_labels_cannot_be_trusted(
     label = some_labels(truth, n)
     if leak > 0.2:
         monkeypatch.setattr(labeler_module, "_TRUST", 1.0)  # any change is too much
-    with_rule, _ = labeler_of(s).learn(label, len(sizes), "soft")
+    with_rule, _ = labeler_of(s).learn(label, len(sizes), "spreading")
     monkeypatch.setattr(Labeler, "_refined", lambda *_, **__: None)
-    np.testing.assert_array_equal(with_rule.r, labeler_of(s).learn(label, len(sizes), "soft")[0].r)
+    np.testing.assert_array_equal(with_rule.r, labeler_of(s).learn(label, len(sizes), "spreading")[0].r)
 
 
 @pytest.mark.parametrize("sizes", [[800, 400, 200, 100, 40], [400, 400, 400, 20], [800, 800, 40, 40]])
@@ -117,7 +117,7 @@ def test_unknown_classes_are_found_and_counted(
     known = len(sizes) - unknown
     label = np.where(truth < known, some_labels(truth, 3), -1)
     layer, method = labeler_of(s).learn(label, known, "auto", unknown)
-    assert (method, layer.n_classes) == ("cluster", known + 1)
+    assert (method, layer.n_classes) == ("clusters", known + 1)
     assert error(layer, s, np.minimum(truth, known)) < 4
     share = np.mean(layer.posterior(s).argmax(axis=1) == known)
     assert share == pytest.approx(np.mean(truth >= known), abs=0.02)
@@ -125,7 +125,7 @@ def test_unknown_classes_are_found_and_counted(
     assert layer.sizes[known] == pytest.approx(share, abs=0.05)
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 def test_wrong_labels(planted: Planted, some_labels: Planted, method: str) -> None:
     s, truth = planted([300] * 5)
     label = some_labels(truth, 10)
@@ -135,7 +135,7 @@ def test_wrong_labels(planted: Planted, some_labels: Planted, method: str) -> No
     assert error(layer, s, truth) < 6
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 @pytest.mark.parametrize("n", [1, 5])
 def test_weights_are_repetitions(planted: Planted, some_labels: Planted, method: str, n: int) -> None:
     s, truth = planted([200] * 4)
@@ -148,7 +148,7 @@ def test_weights_are_repetitions(planted: Planted, some_labels: Planted, method:
     np.testing.assert_allclose(weighted.weights.sum(axis=1), 1, rtol=1e-4)
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 def test_a_committee_of_two(planted: Planted, some_labels: Planted, method: str) -> None:
     one, truth = planted([300] * 5, seed=1)
     two, _ = planted([300] * 5, per_field=6, seed=2)
@@ -162,16 +162,16 @@ def test_a_committee_of_two(planted: Planted, some_labels: Planted, method: str)
     assert labeler.mass.sum() == pytest.approx(truth.size, rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["cluster", "soft"])
+@pytest.mark.parametrize("method", ["clusters", "spreading"])
 def test_names_of_classes_do_not_matter(planted: Planted, some_labels: Planted, method: str) -> None:
     s, truth = planted([200] * 4, leak=0.2)
     label, names = some_labels(truth, 4), np.array([2, 0, 3, 1, -1])
     plain, renamed = (labeler_of(s).learn(given, 4, method)[0] for given in (label, names[label].astype(np.int32)))
     same = names[plain.posterior(s).argmax(axis=1)] == renamed.posterior(s).argmax(axis=1)
-    assert same.mean() > (0.999 if method == "cluster" else 0.97)  # which labels are left out depends on the names
+    assert same.mean() > (0.999 if method == "clusters" else 0.97)  # which labels are left out depends on the names
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 @pytest.mark.parametrize(("n", "ring"), [(1, True), (2, True), (20, False)])
 def test_the_same_bits_with_any_number_of_threads(
     planted: Planted, some_labels: Planted, method: str, n: int, ring: bool
@@ -189,7 +189,7 @@ def test_nothing_spreads_where_clusters_are_clear_and_no_label_can_be_left_out(
 ) -> None:
     s, truth = planted([300] * 5)
     labeler = labeler_of(s)
-    assert labeler.learn(some_labels(truth, 1), 5, "auto")[1] == "cluster"
+    assert labeler.learn(some_labels(truth, 1), 5, "auto")[1] == "clusters"
     assert "graphs" not in vars(labeler)
 
 
@@ -208,12 +208,12 @@ def test_other_labels_use_the_same_clusters_and_graphs(planted: Planted, some_la
 def test_probabilities_are_as_certain_as_they_should_be(planted: Planted, some_labels: Planted, n: int) -> None:
     """Classes that overlap much: a quarter of the points has one field of any class."""
     s, truth = planted([300] * 4, leak=0.6)
-    layer, _ = labeler_of(s).learn(some_labels(truth, n), 4, "soft")
+    layer, _ = labeler_of(s).learn(some_labels(truth, n), 4, "spreading")
     t = layer.posterior(s)
     assert abs(t.max(axis=1).mean() - np.mean(t.argmax(axis=1) == truth)) < 0.1
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 0, 1, 1, 1], [0, 1, 1, 1, -1, -1]])
 def test_hardly_any_points(method: str, labels: list[int]) -> None:
     label = np.array(labels, dtype=np.int32)
@@ -225,7 +225,7 @@ def test_hardly_any_points(method: str, labels: list[int]) -> None:
     np.testing.assert_allclose(t.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 def test_a_single_field(method: str) -> None:
     s = sparse.csr_array(np.ones((8, 1), np.float32))
     layer, _ = labeler_of(s).learn(np.array([0, 1, 2, 0, 1, -1, -1, -1], np.int32), 3, method)
@@ -233,7 +233,7 @@ def test_a_single_field(method: str) -> None:
     np.testing.assert_allclose(t.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("method", ["auto", "cluster", "soft"])
+@pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, method: str) -> None:
     """Nothing else can be said of its class; the other classes do not suffer."""
     s, truth = planted([200] * 4)
@@ -244,7 +244,7 @@ def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, m
     t = layer.posterior(s)
     assert np.isfinite(t).all()
     np.testing.assert_allclose(t.sum(axis=1), 1)
-    if method != "cluster":  # which has to give the class a cluster that is another's
+    if method != "clusters":  # which has to give the class a cluster that is another's
         assert error(layer, s[:800], truth) < 3
         assert t[800].argmax() == 4
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, audit, explore, settle, suggest
+from tnesi.paper import NeuralSimpletron
 
 Planted = Callable[..., Any]
 
@@ -38,7 +39,7 @@ def rows_of(suggestions: list[Suggestion]) -> list[int]:
 
 
 def classifier(**parameters: Any) -> SimpletronClassifier:
-    return SimpletronClassifier(**{"n_components": 150, "row_sum": 180, "random_state": 0, **parameters})
+    return SimpletronClassifier(PoissonMixture(150, row_sum=180), **{"random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -259,11 +260,11 @@ def test_labels_of_an_earlier_fit_are_forgotten(digits: Any) -> None:
 
 def test_a_recurrent_network_needs_labels(digits: Any) -> None:
     with pytest.raises(ValueError, match="no labels at all"):
-        classifier(recurrent=True).fit(digits[0], np.full(len(digits[1]), -1))
+        NeuralSimpletron(150, row_sum=180, recurrent=True).fit(digits[0], np.full(len(digits[1]), -1))
 
 
-@pytest.mark.parametrize("parameters", [{"solver": "hebbian", "tol": 0}, {"self_labeling": False}, {"n_mixtures": 3}])
-def test_other_networks(digits: Any, parameters: dict[str, Any]) -> None:
+@pytest.mark.parametrize("parameters", [{"labeling": "self-labeling"}, {"labeling": "supervised"}, {"n_mixtures": 3}])
+def test_other_classifiers(digits: Any, parameters: dict[str, Any]) -> None:
     X, truth = digits[0][:500], digits[1][:500]
     clf, y = classifier(**parameters).fit(X, np.full(500, None)), np.full(500, None)
     for _ in range(2):
@@ -271,7 +272,9 @@ def test_other_networks(digits: Any, parameters: dict[str, Any]) -> None:
         y[rows] = truth[rows]
         clf.fit_labels(y)
     assert sum(value is not None for value in y) == 20
-    assert clf.score(X, truth) > 0.2  # over 20 seeds 0.73 +- 0.15 by the Hebbian rule, at least 0.33
+    assert (
+        clf.score(X, truth) > 0.4
+    )  # over 20 seeds 0.90 +- 0.08 by self-labeling, at least 0.59; 0.84 +- 0.02 supervised
 
 
 def test_rows_are_those_given(digits: Any) -> None:

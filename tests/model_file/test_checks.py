@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
 
 SMALL: dict[str, Any] = {
-    "truncation": 3, "row_sum": 20, "max_iter": 2, "tol": 0, "label_max_iter": 2, "random_state": 0,
+    "truncation": 3, "row_sum": 20, "max_iter": 2, "tol": 0, "random_state": 0,
 }  # fmt: skip
 Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 
@@ -24,7 +24,7 @@ Damage = Callable[[dict[str, Any], dict[str, Any]], Any]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows, names = rng.random((24, 6)), np.array(["a", "b", "c", "-1"])[[0, 1, 2] * 4 + [-1] * 12]
-    clf = SimpletronClassifier(PoissonMixture(8), labeling="self-labeling", **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8, **SMALL), labeling=SelfLabeling(max_iter=2))
     path = tmp_path_factory.mktemp("sound") / "model.tnesi"
     save(clf.fit(rows, names, sample_weight=rng.random(24) + 0.1), path, image_shape=(2, 3))
     return path
@@ -42,15 +42,42 @@ HEADER: dict[str, tuple[Damage, str]] = {
     "format that is no number": (lambda h, a: h.update(format=True), "no format version"),
     "lacking entry": (lambda h, a: h.pop("search"), "'search'"),
     "unknown entry": (lambda h, a: h.update(color="red"), "'color'"),
-    "kind": (lambda h, a: h.update(kind="tree"), "kind in its header is not 'classifier' or 'mixture'"),
+    "kind": (lambda h, a: h.update(kind="tree"), "kind in its header is not a known kind of model"),
     "classes of a mixture": (lambda h, a: h.update(kind="mixture"), "belong to classifiers"),
     "unknown parameter": (lambda h, a: h["parameters"].update(depth=3), "does not know the parameters 'depth'"),
-    "callback": (lambda h, a: h["parameters"].update(callback="print"), "'callback'"),
-    "parameter out of range": (lambda h, a: h["parameters"].update(threshold=2), "threshold=2"),
+    "callback": (lambda h, a: h["parameters"].update(execution="print"), "'execution'"),
+    "parameter out of range": (
+        lambda h, a: h["parameters"]["labeling"]["SelfLabeling"].update(threshold=2),
+        "threshold=2",
+    ),
     "parameter of the mixture": (lambda h, a: h["mixture_parameters"].update(max_iter="1"), "max_iter='1'"),
     "seed": (lambda h, a: h["parameters"].update(random_state=-1), "random_state=-1"),
     "verbose": (lambda h, a: h["parameters"].update(verbose="yes"), "verbose='yes'"),
-    "list as a parameter": (lambda h, a: h["parameters"].update(unlabeled=[1]), "plain values"),
+    "list as a parameter": (lambda h, a: h["parameters"].update(unlabeled=[1]), "are not settings of"),
+    "mixture that is none": (lambda h, a: h["parameters"].update(mixture=3), "mixture=3 is not a mixture"),
+    "mixture of another name": (lambda h, a: h["parameters"].update(mixture={"os.system": {}}), "are not settings of"),
+    "settings as the mixture": (
+        lambda h, a: h["parameters"].update(mixture=h["parameters"]["labeling"]),
+        "is not a mixture",
+    ),
+    "mixture as the labeling": (lambda h, a: h["parameters"].update(labeling=h["parameters"]["mixture"]), "labeling="),
+    "parameter of the nested mixture": (
+        lambda h, a: h["parameters"]["mixture"]["PoissonMixture"].update(max_iter="1"),
+        "max_iter='1'",
+    ),
+    "unknown parameter of the nested mixture": (
+        lambda h, a: h["parameters"]["mixture"]["PoissonMixture"].update(execution=None),
+        "'execution'",
+    ),
+    "unknown setting": (
+        lambda h, a: h["parameters"]["labeling"]["SelfLabeling"].update(color=1),
+        "are not settings of",
+    ),
+    "missing setting": (
+        lambda h, a: h["parameters"]["labeling"]["SelfLabeling"].pop("threshold"),
+        "are not settings of",
+    ),
+    "deep parameters": (lambda h, a: h["parameters"].update(mixture=[[[[[[[[[1]]]]]]]]]), "plain values"),
     "row_sum": (lambda h, a: h.update(row_sum=6), "row_sum 6 does not fit 6 features"),
     "infinite row_sum": (lambda h, a: h.update(row_sum={"nonfinite": "inf"}), "row_sum in its header"),
     "truncation": (lambda h, a: h.update(truncation=9), "truncation 9 does not fit 8 fields"),
@@ -113,13 +140,13 @@ def further(header: dict[str, Any], **changes: Any) -> None:
     header["further_mixtures"][0].update(changes)
 
 
-MIXTURE = {"kind": "mixture", "classes": None, "class_dtype": None, "mixture_parameters": None}
+MIXTURE = {"kind": "mixture", "classes": None, "class_dtype": None, "mixture_parameters": None, "labeling": ""}
 COMMITTEE: dict[str, tuple[Damage, str]] = {
     "no list": (lambda h, a: h.update(further_mixtures=2), "a list of at most 999"),
     "too many": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 500), "a list of at most 999"),
     "more than arrays": (lambda h, a: h.update(further_mixtures=h["further_mixtures"] * 400), "'weight_sums.10"),
     "fewer than arrays": (lambda h, a: h["further_mixtures"].pop(), "'weight_sums.2"),
-    "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier that is not recurrent"),
+    "recurrent": (lambda h, a: h.update(recurrent=True), "only a network is recurrent"),
     "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier has further_mixtures"),
     "no entry": (lambda h, a: h["further_mixtures"][1].pop("row_sum"), "a list of at most 999"),
     "unknown entry": (lambda h, a: further(h, color="red"), "a list of at most 999"),
@@ -150,7 +177,7 @@ COMMITTEE: dict[str, tuple[Damage, str]] = {
 @pytest.fixture(scope="module")
 def sound_committee(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
-    clf = SimpletronClassifier(PoissonMixture(8), n_mixtures=3, labeling="self-labeling", **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8, **SMALL), n_mixtures=3, labeling=SelfLabeling(max_iter=2))
     path = tmp_path_factory.mktemp("sound") / "committee.tnesi"
     save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12), path, image_shape=(2, 3))
     return path
@@ -164,12 +191,12 @@ def test_committees_are_checked(name: str, sound_committee: Path, tmp_path: Path
 
 
 LABELS: dict[str, tuple[Damage, str]] = {
-    "no method": (lambda h, a: h.pop("label_method"), "'label_method'"),
-    "unknown method": (lambda h, a: h.update(label_method="auto"), "label_method in its header is not a known method"),
-    "method that is a list": (lambda h, a: h.update(label_method=["soft"]), "a known method"),
-    "unknown method as a parameter": (lambda h, a: h["parameters"].update(label_method="best"), "label_method='best'"),
+    "no method": (lambda h, a: h.pop("labeling"), "'labeling'"),
+    "unknown method": (lambda h, a: h.update(labeling="auto"), "labeling in its header is not a known method"),
+    "method that is a list": (lambda h, a: h.update(labeling=["spreading"]), "a known method"),
+    "unknown method as a parameter": (lambda h, a: h["parameters"].update(labeling="best"), "labeling='best'"),
     "parameters that exclude each other": (
-        lambda h, a: h["parameters"].update(label_method="soft"),
+        lambda h, a: h["parameters"].update(labeling="spreading"),
         "unknown_classes=2",
     ),
     "negative unknown classes": (lambda h, a: h["parameters"].update(unknown_classes=-1), "unknown_classes=-1"),
@@ -201,7 +228,7 @@ LABELS: dict[str, tuple[Damage, str]] = {
 @pytest.fixture(scope="module")
 def sound_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
-    clf = SimpletronClassifier(PoissonMixture(8), unknown_classes=2, **SMALL)
+    clf = SimpletronClassifier(PoissonMixture(8, **SMALL), unknown_classes=2)
     path = tmp_path_factory.mktemp("sound") / "labels.tnesi"
     weight = np.where(np.arange(24) < 22, 1.0, 0.0)
     save(clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12, weight), path, image_shape=(2, 3))
@@ -209,7 +236,7 @@ def sound_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_path: Path, damaged: Any) -> None:
+def test_what_labeling_learns_is_checked(name: str, sound_labels: Path, tmp_path: Path, damaged: Any) -> None:
     damage, message = LABELS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_labels, tmp_path, damage))
@@ -218,9 +245,9 @@ def test_what_label_methods_learn_is_checked(name: str, sound_labels: Path, tmp_
 WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
     "classes": (lambda h, a: h.update(classes=[0, 1]), "'class_weights'"),
     "recurrent": (lambda h, a: h.update(recurrent=True), "only a classifier with labels"),
-    "method": (lambda h, a: h.update(label_method="soft"), "only a classifier with labels"),
+    "method": (lambda h, a: h.update(labeling="spreading"), "only a classifier with labels"),
     "unknown": (lambda h, a: h.update(unknown=True), "only a classifier with labels"),
-    "mixture": (lambda h, a: h.update(MIXTURE), "only a classifier with labels"),
+    "mixture": (lambda h, a: h.update(MIXTURE), "'activity_"),
     "type of classes": (lambda h, a: h.update(class_dtype="<U3"), "classes are of type"),
     "labels": (lambda h, a: a["labels"].__setitem__(0, 0), "labels name classes"),
     "no rows": (lambda h, a: [a.pop(n) for n in [*a] if n[0] == "a" or n == "labels"], "'activity_"),
@@ -232,9 +259,8 @@ WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.parametrize("name", WITHOUT_LABELS)
 def test_classifiers_without_labels_are_checked(name: str, tmp_path: Path, damaged: Any) -> None:
-    clf = SimpletronClassifier(PoissonMixture(8), **SMALL).fit(
-        np.random.default_rng(0).random((24, 6)), np.full(24, -1)
-    )
+    clf = SimpletronClassifier(PoissonMixture(8, **SMALL))
+    clf.fit(np.random.default_rng(0).random((24, 6)), np.full(24, -1))
     save(clf, tmp_path / "m")
     assert load(damaged(tmp_path / "m", tmp_path, lambda h, a: None)).suggest(2)
     damage, message = WITHOUT_LABELS[name]
@@ -280,9 +306,13 @@ def test_lists_are_checked(tmp_path: Path, damaged: Any) -> None:
 
 def test_a_parameter_that_came_later_has_its_default(sound: Path, tmp_path: Path, damaged: Any) -> None:
     def older(header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        del header["parameters"]["zero_rows"], header["mixture_parameters"]["zero_rows"]
+        del header["parameters"]["keep_rows"], header["mixture_parameters"]["half_life"]
+        del header["parameters"]["mixture"]["PoissonMixture"]["search"]
 
-    assert load(damaged(sound, tmp_path, older)).zero_rows == "uniform"
+    model = load(damaged(sound, tmp_path, older))
+    assert model.keep_rows == "auto"
+    assert model.mixture_.half_life is None
+    assert model.mixture.search == "neighbors"
 
 
 @pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 100_000, '{"a": 1, "a": 2}', "9" * 5000, "nothing", ""])

@@ -34,10 +34,7 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     model: Any = PoissonMixture(8, **settings)
     if request.param != "mixture":
         model = SimpletronClassifier(
-            PoissonMixture(8),
-            n_mixtures=1 + (request.param == "committee"),
-            labeling=SelfLabeling(max_iter=2),
-            **settings,
+            model, n_mixtures=1 + (request.param == "committee"), labeling=SelfLabeling(max_iter=2)
         )
     path = tmp_path_factory.mktemp("sound") / "model.tnesi"
     save(model.fit(rows) if request.param == "mixture" else model.fit(rows, names), path, image_shape=(2, 3))

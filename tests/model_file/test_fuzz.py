@@ -13,19 +13,22 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from tnesi import PoissonMixture, SimpletronClassifier, load, save
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
 from tnesi.model_file import ModelFileError, read_header
 from tnesi.model_file.header import MEMBER_NAMES
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 
 PARTS, FILES_PER_PART = 10, 1000
 Arrays = dict[str, Any]
 NASTY: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 7, 0.5, -0.5, 1e-300, 1e300,
     2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**64),
-    "", "auto", "em", "hebbian", "soft", "cluster", "nan", "full", "exact", "neighbors", "classifier", "mixture",
+    "", "auto", "self-labeling", "supervised", "spreading", "clusters", "nan", "full", "exact", "neighbors",
+    "classifier", "mixture", "network",
+    {"PoissonMixture": {}}, {"SelfLabeling": {}}, {"OnlineRule": {}}, {"PoissonMixture": {"n_components": -1}},
     "\ud800", "a" * 999,
     "<i8", "<U1", "<U9", "<U99999999", "<f2", "|b1", "|u1", "|O", ">i8", "<M8[s]",
-    [], {}, [1], ["a"], {"a": 1}, {"callback": 1}, [[[[1]]]], [[[[[[[[[[1]]]]]]]]]],
+    [], {}, [1], ["a"], {"a": 1}, {"execution": 1}, [[[[1]]]], [[[[[[[[[[1]]]]]]]]]],
     {"nonfinite": "nan"}, {"nonfinite": "inf"}, {"nonfinite": "-inf"}, {"nonfinite": []}, {"nonfinite": "x"},
 ]  # fmt: skip
 NOT_JSON = [
@@ -39,28 +42,27 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     rng = np.random.default_rng(0)
     rows, labels = rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12
     names = np.array(["a", "b", "cc", "-1"])[labels]
-    settings: dict[str, Any] = {
-        "row_sum": 20,
-        "max_iter": 2,
-        "tol": 0,
-        "label_max_iter": 2,
-        "random_state": 0,
-        "n_threads": 1,
-    }
-    models = [
-        SimpletronClassifier(PoissonMixture(8, truncation=3), labeling="self-labeling", **settings).fit(
-            rows, names, sample_weight=rng.random(24) + 0.1
-        ),
-        SimpletronClassifier(PoissonMixture(8, truncation=None), recurrent=True, **settings).fit(rows, labels),
-        PoissonMixture(5, solver="hebbian", search="exact", row_sum=20, max_iter=2, tol=0, n_jobs=1).fit(rows),
-        SimpletronClassifier(PoissonMixture(6, truncation=3), n_mixtures=3, labeling="self-labeling", **settings).fit(
-            rows, labels
-        ),
-        SimpletronClassifier(PoissonMixture(8, truncation=3), labeling="spreading", **settings).fit(rows, labels),
-        SimpletronClassifier(PoissonMixture(6, truncation=3), n_mixtures=2, unknown_classes=2, **settings).fit(
+
+    def mixture(n_components: int, truncation: int | None = 3, search: Any = "neighbors") -> PoissonMixture:
+        return PoissonMixture(
+            n_components, truncation=truncation, row_sum=20, search=search, max_iter=2, tol=0, random_state=0, n_jobs=1
+        )
+
+    sure, rule = SelfLabeling(max_iter=2), OnlineRule(max_iter=2)
+    weight = rng.random(24) + 0.1
+    models: list[Any] = [
+        SimpletronClassifier(mixture(8), labeling=sure).fit(rows, names, sample_weight=weight),
+        NeuralSimpletron(
+            8, truncation=None, row_sum=20, recurrent=True, rule=EM(max_iter=2, tol=0, label_max_iter=2), n_jobs=1
+        ).fit(rows, labels),
+        NeuralSimpletron(5, truncation=3, row_sum=20, rule=rule, n_jobs=1).fit(rows, labels),
+        mixture(5, search="exact").fit(rows),
+        SimpletronClassifier(mixture(6), n_mixtures=3, labeling=sure).fit(rows, labels),
+        SimpletronClassifier(mixture(8), labeling="spreading").fit(rows, labels),
+        SimpletronClassifier(mixture(6), n_mixtures=2, unknown_classes=2).fit(
             rows, names, sample_weight=np.arange(24) % 5
         ),
-        SimpletronClassifier(PoissonMixture(8, truncation=3), **settings).fit(rows, [-1] * 24),
+        SimpletronClassifier(mixture(8)).fit(rows, [-1] * 24),
         PoissonMixture(514, truncation=5, row_sum=20, max_iter=1, tol=0, n_jobs=1).fit(rng.random((1100, 3))),
     ]
     for i, model in enumerate(models):
@@ -124,7 +126,7 @@ def drop_or_add_entry(header: Any, arrays: Arrays, rng: random.Random) -> str:
     if rng.random() < 0.5:
         del container[key]
     elif isinstance(container, dict):
-        container[rng.choice(["x", "callback", "format", "unlabeled", "nonfinite"])] = rng.choice(NASTY)
+        container[rng.choice(["x", "execution", "format", "unlabeled", "nonfinite"])] = rng.choice(NASTY)
     else:
         container.insert(key, rng.choice([*NASTY, container[key]]))
     return json.dumps(header)
@@ -200,7 +202,8 @@ def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 def change_classes(header: Any, arrays: Arrays, rng: random.Random) -> str:
     """Other sizes and another sharpness; the last class is of the unknown or not."""
-    header["sharpness"], header["label_method"] = rng.choice([0.5, 3, 1e9, *NASTY]), rng.choice(["soft", "", *NASTY])
+    header["sharpness"] = rng.choice([0.5, 3, 1e9, *NASTY])
+    header["labeling"] = rng.choice(["spreading", "", *NASTY])
     header["unknown"] = rng.choice([True, False])
     n = rng.choice([2, 3, 4, len(header["classes"] or ())])
     sizes = np.array([rng.random() for _ in range(n)])
@@ -234,7 +237,7 @@ OF_CONTENT: list[Callable[[Any, Arrays, random.Random], str]] = [
 
 def mutate(originals: list[Path], rng: random.Random, path: Path, write_model: Any) -> str:
     """Write a mutated file, return the name of the mutation."""
-    original = rng.choices(originals, [4, 4, 4, 4, 4, 4, 4, 1])[0]
+    original = rng.choices(originals, [4, 4, 4, 4, 4, 4, 4, 4, 1])[0]
     if rng.random() < 0.4:
         of_bytes = rng.choice(OF_BYTES)
         path.write_bytes(of_bytes(original.read_bytes(), rng.choice(originals).read_bytes(), rng))
@@ -256,10 +259,12 @@ def loads(path: Path) -> bool:
         return False
     read_header(path)
     rows = np.random.default_rng(0).random((3, model.n_features_in_))
-    if isinstance(model, SimpletronClassifier) and not model.classes_.size:
+    if isinstance(model, NeuralSimpletron) and not model.classes_.size:
+        assert np.isfinite(model.mixture_.transform(rows).data).all()
+    elif isinstance(model, SimpletronClassifier) and not model.classes_.size:
         assert all(0 <= suggestion.row < model.activities_.shape[0] for suggestion in model.suggest(2))
         assert np.isfinite(model.mixture_.transform(rows).data).all()
-    elif isinstance(model, SimpletronClassifier):
+    elif isinstance(model, SimpletronClassifier | NeuralSimpletron):
         assert np.isfinite(model.predict_proba(rows)).all()
         assert np.isin(model.predict(rows), model.classes_).all()
     else:

@@ -8,20 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier, load
+from tnesi import SelfLabeling, SimpletronClassifier, load
 from tnesi.model_file import read_header
 from tnesi.model_file.header import FORMAT
+from tnesi.paper import NeuralSimpletron, OnlineRule
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.tnesi"))
-METHODS = {"v1-soft": "soft", "v1-cluster": "cluster", "v1-unknown": "cluster"}
+METHODS = {
+    "v1-spreading": "spreading", "v1-clusters": "clusters", "v1-unknown": "clusters", "v1-supervised": "supervised",
+}  # fmt: skip
+SETTINGS = {"v1-classifier": SelfLabeling(threshold=0.5), "v1-unknown": "auto"}
 
 
 def test_there_are_golden_files_of_every_format() -> None:
     formats = {read_header(path).format for path in GOLDEN}
     assert formats == {*range(1, FORMAT + 1)}
-    soft = read_header(GOLDEN[0].with_name("v1-soft.tnesi"))
-    assert "class_sizes" in soft.shapes
-    assert soft.sharpness != 1
+    spreading = read_header(GOLDEN[0].with_name("v1-spreading.tnesi"))
+    assert "class_sizes" in spreading.shapes
+    assert spreading.sharpness != 1
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -30,9 +34,13 @@ def test_golden_files(path: Path) -> None:
     rows = np.array(expected["rows"], dtype=np.float64)
     if isinstance(model, SimpletronClassifier) and not model.classes_.size:
         assert [suggestion.row for suggestion in model.suggest(5)] == expected["suggested"]
-    elif isinstance(model, SimpletronClassifier):
-        assert model.label_method_ == METHODS.get(path.stem, "hebbian")
-        assert (model.label_method == "hebbian") == (path.stem not in METHODS)
+    elif isinstance(model, SimpletronClassifier | NeuralSimpletron):
+        assert model.labeling_ == METHODS.get(path.stem, "self-labeling")
+        if isinstance(model, NeuralSimpletron):
+            assert model.recurrent
+            assert model.rule == OnlineRule(max_iter=10, learning_rate=1.0)
+        else:
+            assert model.labeling == SETTINGS.get(path.stem, model.labeling_)
         if "confidence" in expected:
             np.testing.assert_allclose(model.label_confidence_, expected["confidence"], atol=1e-5)
             assert model.unknown_share_ == pytest.approx(expected["unknown"]) != 0

@@ -24,18 +24,33 @@ from sklearn.pipeline import make_pipeline
 import tnesi
 from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
 from tnesi.data.labels import few_labels
+from tnesi.estimators.fitted_classifier import FittedClassifier
+from tnesi.execution import Local
 from tnesi.labeling.labeler import Labeler
 from tnesi.model_file import Header, ModelFileError, read_header, save_load
 from tnesi.model_file.header import CHECKS
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.uint8)
 FEW = few_labels(Y, 10, np.random.default_rng(0))
 
 
+SURE = SelfLabeling(max_iter=3)
+OF_MIXTURE = PoissonMixture().get_params().keys() - {"random_state", "n_jobs", "verbose"}
+
+
 def fast(**parameters: Any) -> SimpletronClassifier:
-    defaults = {"n_components": 40, "row_sum": 180, "random_state": 0, "max_iter": 3, "tol": 0, "label_max_iter": 3}
-    return SimpletronClassifier(**{**defaults, **parameters})
+    """A classifier that learns quickly, with parameters of it and of its mixture."""
+    of_mixture = {name: parameters.pop(name) for name in OF_MIXTURE & parameters.keys()}
+    mixture = PoissonMixture(**{"n_components": 40, "row_sum": 180, "max_iter": 3, "tol": 0, **of_mixture})
+    return SimpletronClassifier(mixture, **{"random_state": 0, **parameters})
+
+
+def network(**parameters: Any) -> NeuralSimpletron:
+    rule = EM(max_iter=3, tol=0, label_max_iter=3)
+    defaults = {"n_components": 40, "row_sum": 180, "rule": rule, "random_state": 0}
+    return NeuralSimpletron(**{**defaults, **parameters})
 
 
 def again(model: Any, folder: Path, **settings: Any) -> Any:
@@ -78,7 +93,7 @@ def assert_computes_the_same(a: Any, b: Any) -> None:
             assert_same(getattr(mixture_a, method)(X[:300]), getattr(mixture_b, method)(X[:300]), method)
         for drawn_a, drawn_b in zip(mixture_a.sample(5), mixture_b.sample(5), strict=True):
             assert_same(drawn_a, drawn_b, "sample")
-    if isinstance(a, SimpletronClassifier):
+    if isinstance(a, FittedClassifier) and a.classes_.size:
         assert_same(a.predict_proba(X[:300]), b.predict_proba(X[:300]), "predict_proba")
         assert_same(a.predict(X[:300]), b.predict(X[:300]), "predict")
 
@@ -97,40 +112,43 @@ KINDS: dict[str, Any] = {
     "many fields": lambda: fast(n_components=600, truncation=8).fit(X, FEW),
     "many fields, exact search": lambda: fast(n_components=600, search="exact").fit(X, FEW),
     "many fields, not truncated": lambda: fast(n_components=520, truncation=None).fit(X[:700], FEW[:700]),
-    "many fields, hebbian": lambda: fast(n_components=520, solver="hebbian", max_iter=1).fit(X[:700], FEW[:700]),
-    "hebbian": lambda: fast(solver="hebbian").fit(X, FEW),
-    "recurrent": lambda: fast(recurrent=True).fit(X, FEW),
-    "recurrent hebbian": lambda: fast(recurrent=True, solver="hebbian").fit(X, FEW),
+    "network of many fields": lambda: network(n_components=520, rule=OnlineRule(max_iter=1)).fit(X[:700], FEW[:700]),
+    "network": lambda: network(rule=OnlineRule(max_iter=3)).fit(X, FEW),
+    "network by EM": lambda: network(self_labeling=False).fit(X, FEW),
+    "network without labels": lambda: network(rule=OnlineRule(max_iter=3)).fit(X, np.full(len(X), -1)),
+    "recurrent network": lambda: network(recurrent=True, rule=OnlineRule(max_iter=3)).fit(X, FEW),
+    "recurrent network by EM": lambda: network(recurrent=True).fit(X, FEW),
+    "network to be recurrent": lambda: network().fit(X, FEW).set_params(recurrent=True, n_components=7),
     "strings": lambda: fast(unlabeled="nobody knows").fit(X, LETTERS[FEW]),
     "floats": lambda: fast(unlabeled=float("nan")).fit(X, np.where(FEW < 0, np.nan, FEW)),
     "small integers": lambda: fast(unlabeled=None).fit(X, FEW.astype(np.int8)),
     "truth": lambda: fast().fit(X, Y > 4),
     "weights": lambda: fast().fit(X, FEW, sample_weight=np.arange(len(X)) % 3),
     "feature names": lambda: fast().fit(pd.DataFrame(X, columns=[f"pixel{i}ü" for i in range(64)]), FEW),
-    "settings changed": lambda: fast().fit(X, FEW).set_params(search="exact", recurrent=True, n_components=7),
+    "settings changed": lambda: fast().fit(X, FEW).set_params(mixture__search="exact", mixture__n_components=7),
     "NumPy parameters": lambda: fast(n_components=np.int64(30), tol=np.inf, verbose=False).fit(X, FEW),
     "committee": lambda: fast(n_mixtures=3).fit(X, FEW),
     "committee of many fields": lambda: fast(n_mixtures=2, n_components=600, truncation=8).fit(X, FEW),
     "committee, not truncated": lambda: fast(n_mixtures=2, n_components=520, truncation=None).fit(X[:700], FEW[:700]),
     "committee with names": lambda: fast(n_mixtures=2).fit(pd.DataFrame(X, columns=[f"p{i}" for i in range(64)]), FEW),
     "committee to be": lambda: fast().fit(X, FEW).set_params(n_mixtures=3),
-    "committee that was": lambda: fast(n_mixtures=2).fit(X, FEW).set_params(n_mixtures=1, recurrent=True),
-    "published rule": lambda: fast(label_method="hebbian").fit(X, FEW),
-    "clusters": lambda: fast(label_method="cluster").fit(X, FEW),
-    "spreading": lambda: fast(label_method="soft").fit(X, FEW),
-    "spreading, with sizes": lambda: fast(label_method="soft").fit(X, np.where(np.arange(len(Y)) < 300, Y > 7, -1)),
-    "spreading in a committee": lambda: fast(label_method="soft", n_mixtures=2).fit(X, FEW, np.arange(len(X)) % 3),
+    "committee that was": lambda: fast(n_mixtures=2).fit(X, FEW).set_params(n_mixtures=1),
+    "self-labeling": lambda: fast(labeling=SURE).fit(X, FEW),
+    "self-labeling by name": lambda: fast(labeling="self-labeling").fit(X, FEW),
+    "supervised": lambda: fast(labeling="supervised").fit(X, FEW),
+    "clusters": lambda: fast(labeling="clusters").fit(X, FEW),
+    "spreading": lambda: fast(labeling="spreading").fit(X, FEW),
+    "spreading, with sizes": lambda: fast(labeling="spreading").fit(X, np.where(np.arange(len(Y)) < 300, Y > 7, -1)),
+    "spreading in a committee": lambda: fast(labeling="spreading", n_mixtures=2).fit(X, FEW, np.arange(len(X)) % 3),
     "unknown classes": lambda: fast(unknown_classes=3).fit(X, np.where(FEW > 6, -1, FEW)),
     "unknown classes, weighted": lambda: fast(unknown_classes=1).fit(X, np.where(FEW > 8, -1, FEW), 1 + Y % 2),
     "unknown letters": lambda: fast(unknown_classes=2, unlabeled=None).fit(
         X, [None if y < 2 else LETTERS[y] for y in FEW]
     ),
     "unknown, with another marker since": lambda: KINDS["unknown classes"]().set_params(unlabeled=-7),
-    "label method changed": lambda: (
-        fast(unknown_classes=2).fit(X, FEW).set_params(unknown_classes=0, label_method="hebbian")
-    ),
-    "label method to be": lambda: fast(label_method="hebbian").fit(X, FEW).set_params(label_method="soft"),
-    "interrupted": lambda: interrupted(fast(label_method="cluster").fit(X, FEW)),
+    "labeling changed": lambda: fast(unknown_classes=2).fit(X, FEW).set_params(unknown_classes=0, labeling=SURE),
+    "labeling to be": lambda: fast(labeling=SURE).fit(X, FEW).set_params(labeling="spreading"),
+    "interrupted": lambda: interrupted(fast(labeling="clusters").fit(X, FEW)),
     "mixture": lambda: PoissonMixture(50, random_state=3).fit(X),
     "mixture of many": lambda: PoissonMixture(600, row_sum=200, random_state=3, max_iter=3, tol=0).fit(X),
 }
@@ -147,13 +165,13 @@ def test_round_trip_is_exact(kind: str, tmp_path: Path) -> None:
     model = KINDS[kind]()
     loaded = again(model, tmp_path)
     if kind == "NumPy parameters":  # as Python's numbers, which are equal
-        model.n_components = model.mixture_.n_components = 30
+        model.mixture.n_components = model.mixture_.n_components = 30
     assert_same(model, loaded)
     assert_computes_the_same(model, loaded)
     assert_same(model, pickle.loads(pickle.dumps(loaded)))
 
 
-AGAIN = ["defaults", "hebbian", "weights", "strings", "committee", "published rule", "clusters", "unknown classes"]
+AGAIN = ["defaults", "network", "weights", "strings", "committee", "self-labeling", "clusters", "unknown classes"]
 
 
 @pytest.mark.parametrize("kind", AGAIN)
@@ -163,7 +181,8 @@ def test_new_labels_on_a_loaded_model(kind: str, tmp_path: Path) -> None:
     other = few_labels(Y, 4, np.random.default_rng(7))
     np.testing.assert_array_equal(model.transduction_, loaded.transduction_)
     assert_same(model.fit_labels(other), loaded.fit_labels(other))
-    assert model.suggest(5) == loaded.suggest(5)
+    if isinstance(model, SimpletronClassifier):
+        assert model.suggest(5) == loaded.suggest(5)
 
 
 def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) -> None:
@@ -175,45 +194,115 @@ def test_without_training_state(fitted: SimpletronClassifier, tmp_path: Path) ->
     for name in (*of_rows, "label_confidence_", "label_rivals_", "unknown_share_"):
         assert hasattr(fitted, name)
         assert not hasattr(small, name)
-    assert small.label_method_ == fitted.label_method_
+    assert small.labeling_ == fitted.labeling_
     assert small.model_.layer.classes.sharpness == fitted.model_.layer.classes.sharpness
     assert_same(again(small, tmp_path), small)
     assert_same(small.fit(X, FEW).predict(X), fitted.predict(X))
 
 
+SEEDS, RATES = st.integers(0, 2**32 - 1), st.floats(1e-300, 1e300)
+NAMES = st.lists(st.text(st.characters(codec=None), max_size=9), min_size=3, max_size=3, unique=True)
+FIELDS: dict[str, Any] = {
+    "n_components": st.integers(1, 30) | st.just("auto"),
+    "truncation": st.none() | st.integers(1, 30),
+    "row_sum": st.just("auto") | st.floats(13, 200),
+}
+SHARED: dict[str, Any] = {
+    "unlabeled": st.none() | st.text() | st.floats() | st.integers(-(2**63), -1),
+    "n_jobs": st.none() | st.integers(1, 4),
+}
+
+
 @pytest.mark.slow
 @given(
-    n_components=st.integers(1, 30) | st.just("auto"),
-    truncation=st.none() | st.integers(1, 30),
-    row_sum=st.just("auto") | st.floats(13, 200),
-    solver=st.sampled_from(["em", "hebbian"]),
-    search=st.sampled_from(["exact", "neighbors"]),
-    tol=st.floats(0, allow_nan=False),
-    batch_size=st.integers(1, 2**40),
-    learning_rate=st.floats(1e-300, 1e300),
-    zero_rows=st.sampled_from(["error", "uniform"]),
-    n_mixtures=st.integers(1, 3),
-    label_method=st.sampled_from(["auto", "hebbian", "cluster", "soft"]),
-    unknown_classes=st.sampled_from([0, 0, 0, 1, 4]),
-    self_labeling=st.booleans(),
-    recurrent=st.booleans(),
-    threshold=st.floats(0, 1),
-    unlabeled=st.none() | st.text() | st.floats() | st.integers(-(2**63), -1),
-    random_state=st.integers(0, 2**32 - 1),
-    n_threads=st.none() | st.integers(1, 4),
+    of_mixture=st.fixed_dictionaries(
+        FIELDS
+        | {
+            "search": st.sampled_from(["exact", "neighbors"]),
+            "tol": st.floats(0, allow_nan=False),
+            "prior_strength": st.floats(0, 10),
+            "half_life": st.none() | st.floats(1e-300, 1e300),
+            "random_state": st.none() | SEEDS,
+        }
+    ),
+    of_classifier=st.fixed_dictionaries(
+        {
+            "n_mixtures": st.integers(1, 3),
+            "labeling": st.sampled_from(["auto", "supervised", "clusters", "spreading"])
+            | st.builds(
+                SelfLabeling,
+                threshold=st.floats(0, 1),
+                learning_rate=RATES,
+                max_iter=st.just(2),
+                batch_size=st.integers(1, 2**31 - 1),
+            ),
+            "unknown_classes": st.sampled_from([0, 0, 0, 1, 4]),
+            "random_state": SEEDS,
+        }
+        | SHARED
+    ),
     weighted=st.booleans(),
-    names=st.lists(st.text(st.characters(codec=None), max_size=9), min_size=3, max_size=3, unique=True),
+    names=NAMES,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_round_trip_over_parameters(
-    tmp_path_factory: pytest.TempPathFactory, weighted: bool, names: list[str], **parameters: Any
+    tmp_path_factory: pytest.TempPathFactory,
+    of_mixture: dict[str, Any],
+    of_classifier: dict[str, Any],
+    weighted: bool,
+    names: list[str],
 ) -> None:
+    mixture = PoissonMixture(max_iter=2, **with_possible_truncation(of_mixture))
+    round_trip(SimpletronClassifier(mixture, **of_classifier), tmp_path_factory, weighted, names)
+
+
+@pytest.mark.slow
+@given(
+    parameters=st.fixed_dictionaries(
+        FIELDS
+        | SHARED
+        | {
+            "self_labeling": st.booleans(),
+            "recurrent": st.booleans(),
+            "threshold": st.floats(0, 1),
+            "random_state": SEEDS,
+            "rule": st.builds(
+                OnlineRule,
+                max_iter=st.just(2),
+                batch_size=st.integers(1, 2**31 - 1),
+                learning_rate=RATES,
+                label_learning_rate=RATES,
+            )
+            | st.builds(
+                EM,
+                max_iter=st.just(2),
+                tol=st.floats(0, allow_nan=False),
+                prior_strength=st.floats(0, 10),
+                label_learning_rate=RATES,
+                label_max_iter=st.just(2),
+                batch_size=st.integers(1, 2**31 - 1),
+            ),
+        }
+    ),
+    weighted=st.booleans(),
+    names=NAMES,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_round_trip_of_networks_over_parameters(
+    tmp_path_factory: pytest.TempPathFactory, parameters: dict[str, Any], weighted: bool, names: list[str]
+) -> None:
+    round_trip(NeuralSimpletron(**with_possible_truncation(parameters)), tmp_path_factory, weighted, names)
+
+
+def with_possible_truncation(parameters: dict[str, Any]) -> dict[str, Any]:
+    c, most = parameters["n_components"], parameters["truncation"]
+    return parameters | {"truncation": min(most, c) if isinstance(c, int) and isinstance(most, int) else most}
+
+
+def round_trip(model: Any, tmp_path_factory: pytest.TempPathFactory, weighted: bool, names: list[str]) -> None:
     rng = np.random.default_rng(0)
     rows, weight = rng.random((40, 12)), rng.random(40) if weighted else None
-    if isinstance(parameters["n_components"], int) and isinstance(parameters["truncation"], int):
-        parameters["truncation"] = min(parameters["truncation"], parameters["n_components"])
     y = pd.Series([*(names * 4), *[None] * 28], dtype=object)
-    model = SimpletronClassifier(PoissonMixture(max_iter=2), labeling=SelfLabeling(max_iter=2), **parameters)
     try:
         model.fit(rows, y, sample_weight=weight)
     except ValueError:  # such as the marker being one of the names, or parameters that do not go together
@@ -230,9 +319,9 @@ def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
     header = read_header(tmp_path / "model.tnesi")
     assert (header.format, header.kind, header.classes, header.image_shape) == (1, "classifier", [*range(10)], (8, 8))
     assert header.shapes["weights"] == (40, 64)
-    not_stored = {"callback", "engine", "scheduler", "checkpoint", "resume"}
-    assert header.parameters == {k: v for k, v in fitted.get_params().items() if k not in not_stored}
-    assert (header.label_method, header.sharpness) == (fitted.label_method_, fitted.model_.layer.classes.sharpness)
+    of_mixture = {name: value for name, value in fitted.mixture.get_params().items() if name != "execution"}
+    assert header.parameters == fitted.get_params(deep=False) | {"mixture": {"PoissonMixture": of_mixture}}
+    assert (header.labeling, header.sharpness) == (fitted.labeling_, fitted.model_.layer.classes.sharpness)
     assert header.unknown is False
     assert repr(header.provenance) == repr(provenance | {"seed": 3, "scores": [0.5, float("nan")]})
     assert header.versions["tnesi"] == tnesi.__version__
@@ -241,7 +330,7 @@ def test_header(fitted: SimpletronClassifier, tmp_path: Path) -> None:
 
 
 def test_header_of_a_committee(tmp_path: Path) -> None:
-    clf = fast(n_mixtures=3, label_method="hebbian", callback=lambda record: record["mixture"] == 2).fit(X, FEW)
+    clf = fast(n_mixtures=3, labeling=SURE, execution=Local(callback=lambda record: record["mixture"] == 2)).fit(X, FEW)
     save(clf, tmp_path / "model.tnesi")
     header = read_header(tmp_path / "model.tnesi")
     assert (header.format, header.parameters["n_mixtures"], len(header.further_mixtures)) == (1, 3, 2)
@@ -252,9 +341,9 @@ def test_header_of_a_committee(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: Path) -> None:
-    clf = fast(random_state=np.random.RandomState(0), callback=lambda record: None).fit(X, FEW)
+    clf = fast(random_state=np.random.RandomState(0), execution=Local(callback=lambda record: None)).fit(X, FEW)
     loaded = again(clf, tmp_path)
-    assert loaded.random_state is loaded.callback is None
+    assert loaded.random_state is loaded.mixture.execution is None
     assert "random_state" in read_header(tmp_path / "model.tnesi").notes[0]
     assert_computes_the_same(clf, loaded)
     path = tmp_path / "none.tnesi"
@@ -265,7 +354,7 @@ def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: P
     with pytest.raises(ModelFileError, match="image_shape"):
         save(fitted, path, image_shape=(7, 8))
     with pytest.raises(ModelFileError, match="max_iter=0"):
-        save(fast().fit(X, FEW).set_params(max_iter=0), path)
+        save(fast().fit(X, FEW).set_params(mixture__max_iter=0), path)
     with pytest.raises(ModelFileError, match=r"object.* cannot be stored"):
         save(fast().fit(X, FEW).set_params(unlabeled=object()), path)
     with pytest.raises(TypeError, match="a Pipeline cannot be saved"):
@@ -278,7 +367,7 @@ def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: P
 
 
 def test_a_classifier_without_labels_waits_for_some(tmp_path: Path) -> None:
-    for changes in ({}, {"n_mixtures": 2, "label_method": "auto"}):
+    for changes in ({}, {"n_mixtures": 2, "labeling": "auto"}):
         clf = fast(**changes).fit(X, np.full(len(X), -1))
         loaded = again(clf, tmp_path)
         assert loaded.classes_.size == 0
@@ -290,7 +379,7 @@ def test_a_classifier_without_labels_waits_for_some(tmp_path: Path) -> None:
 
 
 def test_a_callback_may_add_to_the_history(tmp_path: Path) -> None:
-    clf = fast(callback=lambda record: record.update(error=np.float32(0.5))).fit(X, FEW)
+    clf = fast(execution=Local(callback=lambda record: record.update(error=np.float32(0.5)))).fit(X, FEW)
     assert [record["error"] for record in again(clf, tmp_path).mixture_.history_] == [0.5] * 4
 
 

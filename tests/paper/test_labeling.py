@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels, load_named
 from tnesi.paper import Protocol, RunFolder, read_protocol, reproduce
 from tnesi.paper.protocol import Task
@@ -41,14 +41,14 @@ def test_methods_share_mixtures_and_labels(tmp_path: Path, monkeypatch: pytest.M
         return fit(self, *args)
 
     def note(self: SimpletronClassifier, y: Any) -> SimpletronClassifier:
-        drawn.setdefault(self.label_method, []).append(y.tolist())
+        drawn.setdefault(self.labeling, []).append(y.tolist())
         return fit_labels(self, y)
 
     monkeypatch.setattr(SimpletronClassifier, "fit", count)
     monkeypatch.setattr(SimpletronClassifier, "fit_labels", note)
     folder = reproduce(protocol(DIGITS, ODD_EVEN), tmp_path)
     assert learned == [0, 1]  # both tasks have the same rows
-    assert set(drawn) == {"hebbian", "cluster", "soft", "auto"}
+    assert set(drawn) == {"self-labeling", "clusters", "spreading", "auto"}
     assert len(drawn["auto"]) == 2 * 4
     assert all(labels == drawn["auto"] for labels in drawn.values())
     assert len({str(labels) for labels in drawn["auto"]}) == len(drawn["auto"])
@@ -57,16 +57,17 @@ def test_methods_share_mixtures_and_labels(tmp_path: Path, monkeypatch: pytest.M
 
 def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     folder = reproduce(protocol(), tmp_path)
-    record = next(r for r in folder.records if (r["method"], r["run"]) == ("soft", 3))
+    record = next(r for r in folder.records if (r["method"], r["run"]) == ("spreading", 3))
     data = load_named("digits")
     assert data.test is not None
     seed = label_seed(record["seed"], 3)
-    classifier = SimpletronClassifier(random_state=record["seed"], labeling="spreading", **SMALL).fit(data.X, data.y)
+    classifier = SimpletronClassifier(PoissonMixture(**SMALL), random_state=record["seed"], labeling="spreading")
+    classifier.fit(data.X, data.y)
     classifier.set_params(random_state=seed)
     classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
     assert record["confidence"] == pytest.approx(100 * classifier.predict_proba(data.test.X).max(axis=1).mean())
-    assert record["chosen"] == "soft"
+    assert record["chosen"] == "spreading"
     assert all(r["chosen"] != "auto" for r in folder.records)
 
 
@@ -104,13 +105,14 @@ def test_missing_data_are_left_out_until_they_are_there(tmp_path: Path, monkeypa
 def test_summary(tmp_path: Path) -> None:
     folder = reproduce(protocol(), tmp_path)
     rows = summarize(folder)
-    assert [row["method"] for row in rows] == ["hebbian", "cluster", "soft", "auto"]
+    assert [row["method"] for row in rows] == ["self-labeling", "clusters", "spreading", "auto"]
     errors = {
-        m: [r["error"] for r in folder.records if r["method"] == m] for m in ("hebbian", "cluster", "soft", "auto")
+        m: [r["error"] for r in folder.records if r["method"] == m]
+        for m in ("self-labeling", "clusters", "spreading", "auto")
     }
     assert [row["median"] for row in rows] == [pytest.approx(np.median(errors[row["method"]])) for row in rows]
     assert all(sum(row["chosen"].values()) == 4 for row in rows)
     means = {method: np.mean(values) for method, values in errors.items()}
-    best = min(means[method] for method in ("hebbian", "cluster", "soft"))
+    best = min(means[method] for method in ("self-labeling", "clusters", "spreading"))
     assert behind_best(by_setting(rows)["digits", 2]) == pytest.approx(means["auto"] - best)
     assert behind_best({"auto": rows[-1]}) is None

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tnesi import SimpletronClassifier
+from tnesi.paper import NeuralSimpletron, OnlineRule
 from tnesi.paper.network import build
 from tnesi.paper.protocol import TARGETS, Method, paper_values, read_protocol
 from tnesi.paper.statistics import Summary, calibration_error
@@ -27,20 +29,28 @@ def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str
     for method in protocol.methods:
         network = build(protocol, method, 3)
         network.check_parameters()
-        assert network.solver == solver
         assert network.random_state == 3
-        assert (network.truncation is None) == (method.name == "ff+-NeSi")
+        if solver == "hebbian":
+            assert isinstance(network, NeuralSimpletron)
+            assert isinstance(network.rule, OnlineRule)
+            truncation = network.truncation
+        else:
+            assert isinstance(network, SimpletronClassifier)
+            assert network.mixture is not None
+            truncation = network.mixture.truncation
+        assert (truncation is None) == (method.name == "ff+-NeSi")
 
 
 def test_the_published_parameters() -> None:
     network = build(read_protocol("mnist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)
     wanted = {
-        "n_components": 10_000, "truncation": 15, "row_sum": 900, "threshold": 0.6, "learning_rate": 0.2,
-        "label_learning_rate": 0.2, "max_iter": 500, "batch_size": 25,
+        "n_components": 10_000, "truncation": 15, "row_sum": 900, "threshold": 0.6, "self_labeling": True,
+        "recurrent": False,
+        "rule": OnlineRule(max_iter=500, batch_size=25, learning_rate=0.2, label_learning_rate=0.2),
     }  # fmt: skip
     assert {name: network.get_params()[name] for name in wanted} == wanted
     nist = build(read_protocol("nist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)
-    assert nist.label_learning_rate == 1.0
+    assert nist.rule.label_learning_rate == 1.0
 
 
 def test_runs_of_the_table() -> None:
@@ -67,7 +77,7 @@ def test_runs_of_the_labeling_methods() -> None:
     assert len(runs) == len(set(runs)) == n_settings * len(protocol.methods) * 20
     assert {(task, labels) for task, _, labels, *_ in runs if task == "noise"} == {("noise", 10)}
     of_method = {m.name: {key[:1] + key[2:] for key in runs if key[1] == m.name} for m in protocol.methods}
-    assert all(same == of_method["hebbian"] for same in of_method.values())
+    assert all(same == of_method["self-labeling"] for same in of_method.values())
     assert {seed for *_, seed in runs} == {0, 1}
     few = read_protocol("label-methods", tasks=("digits",), seeds=(5,), methods=("auto",), runs=3)
     assert {(task, method, seed) for task, method, *_, seed in wanted_runs(few)} == {("digits", "auto", 5)}
@@ -88,7 +98,11 @@ def test_paper_values() -> None:
 
 def test_the_prior_is_ours() -> None:
     network = {m.name: build(read_protocol("mnist-table"), m, 0) for m in read_protocol("mnist-table").methods}
-    assert {name: n.prior_strength for name, n in network.items()} == {"t-NeSi": 0, "t-NeSi+prior": 1, "ff+-NeSi": 0}
+    assert {name: n.mixture.prior_strength for name, n in network.items()} == {
+        "t-NeSi": 0,
+        "t-NeSi+prior": 1,
+        "ff+-NeSi": 0,
+    }
     published = read_protocol("mnist-table", solver="hebbian").methods
     assert [m.name for m in published] == ["t-NeSi", "ff+-NeSi"]
 

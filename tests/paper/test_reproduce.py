@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tnesi import SimpletronClassifier, load
+from tnesi import PoissonMixture, SimpletronClassifier, load
 from tnesi.data import Data, few_labels, load_named
 from tnesi.paper import Protocol, RunFolder, read_protocol, reproduce
 from tnesi.paper.protocol import Task
@@ -44,7 +44,9 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     assert data.test is not None
     record = next(r for r in folder.records if (r["labels_per_class"], r["run"]) == (2, 1))
     seed = label_seed(1, 1)
-    classifier = SimpletronClassifier(random_state=1, labeling="self-labeling", **SMALL).fit(data.X, data.y)
+    classifier = SimpletronClassifier(PoissonMixture(**SMALL), random_state=1, labeling="self-labeling").fit(
+        data.X, data.y
+    )
     classifier.set_params(random_state=seed)
     classifier.fit_labels(few_labels(data.y, 2, np.random.default_rng(seed), unlabeled=None))
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
@@ -66,7 +68,8 @@ def test_committees(tmp_path: Path) -> None:
     data = load_named("digits")
     assert data.test is not None
     record = next(r for r in folder.records if r["labels_per_class"] == "all")
-    classifier = SimpletronClassifier(**SMALL, n_mixtures=2, random_state=record["seed"]).fit(data.X, data.y)
+    classifier = SimpletronClassifier(PoissonMixture(**SMALL), n_mixtures=2, random_state=record["seed"])
+    classifier.fit(data.X, data.y)
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
     assert record["free_energy"] == pytest.approx(np.mean([m.lower_bound_ for m in classifier.mixtures_]))
     assert any("mixture 2 of 2, iteration 1" in text for text in told)

@@ -30,9 +30,8 @@ def test_the_likelihood_of_a_committee_is_the_mean_of_its_mixtures(digits: Any) 
     X, y = digits[0][:400], np.where(np.arange(400) < 100, digits[1][:400], -1)
     settings: dict[str, Any] = {"n_components": 40, "max_iter": 3, "tol": 0}
     found = tune(X, y, truncations=[5], row_sums=[180], thresholds=[0.6], n_splits=1, n_mixtures=2, **settings)
-    clf = SimpletronClassifier(PoissonMixture(truncation=5, row_sum=180), n_mixtures=2, random_state=0, **settings).fit(
-        X, y
-    )
+    mixture = PoissonMixture(truncation=5, row_sum=180, **settings)
+    clf = SimpletronClassifier(mixture, n_mixtures=2, random_state=0).fit(X, y)
     own = [tnesi.paper.tuning._likelihood(mixture, X, 0) for mixture in clf.mixtures_]
     assert found.likelihoods[180, 5] == pytest.approx(np.mean(own))
     assert own[0] != own[1]
@@ -45,7 +44,7 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
 
     class Counting(SimpletronClassifier):
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            fits.append(self.get_params()["truncation"])
+            fits.append(self.get_params()["mixture__truncation"])
             return super().fit(X, y, sample_weight)
 
         def fit_labels(self, y: Any) -> Any:

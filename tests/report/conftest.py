@@ -96,7 +96,7 @@ def new_table_record(task: str, method: str, labels: int | str, run: int, n_clas
 
 
 def new_labels_record(task: str, method: str, labels: int, run: int, seed: int) -> dict[str, Any]:
-    place = ("cluster", "auto", "soft", "hebbian").index(method)
+    place = ("clusters", "auto", "spreading", "self-labeling").index(method)
     return {
         "task": task,
         "method": method,
@@ -107,7 +107,7 @@ def new_labels_record(task: str, method: str, labels: int, run: int, seed: int) 
         "error": 4 + 0.5 * place + 0.1 * run + 1 / labels,
         "calibration_error": 1.2,
         "confidence": 95.0,
-        "chosen": "cluster" if method == "auto" else method,
+        "chosen": "clusters" if method == "auto" else method,
         "seconds": {"first layer": 10.0 + seed, "second layer": 0.3, "prediction": 0.1},
     }
 

@@ -32,7 +32,7 @@ def test_doubts_are_pairs(model: SimpletronClassifier) -> None:
 def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
     assert class_names(model) == [*"01234567", "unknown"]
     said = " ".join(second_layer_lines(model))
-    assert "clusters that were found first and named by the labels (cluster)" in said
+    assert "The labels name clusters that were found without labels (clusters)." in said
     assert f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes." in said
     shares = class_shares(model)
     assert shares is not None
@@ -43,7 +43,7 @@ def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
     assert f"the largest {100 * shares.max():.1f} % of the rows (" in said
 
 
-@pytest.mark.parametrize("method", ["hebbian", "soft", ""])
+@pytest.mark.parametrize("method", ["self-labeling", "spreading", "supervised", ""])
 def test_methods(model: SimpletronClassifier, method: str) -> None:
     value = replace(model.model_, layer=replace(model.model_.layer, method=method))
     assert len(second_layer_lines(SimpletronClassifier.from_model(value, model.mixtures_))) >= 2

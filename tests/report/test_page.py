@@ -160,9 +160,9 @@ def test_labeling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     assert page.text.count("+0.50") == n_settings
     assert (folder.path / "figures" / "error-by-method.png").exists()
     without = new_folder(
-        "label-methods", place="without", data={"mnist": "mnist"}, methods=[{"name": "soft", "preset": "t_nesi"}]
+        "label-methods", place="without", data={"mnist": "mnist"}, methods=[{"name": "spreading", "preset": "t_nesi"}]
     )
-    without.append(labels_record("mnist", "soft", 10, 0, 0))
+    without.append(labels_record("mnist", "spreading", 10, 0, 0))
     page = page_of(without)
     assert page.text.count("its data are not on this machine") == 7
     assert "What auto does" not in page.text
@@ -203,7 +203,7 @@ def test_weights(new_folder: MakeFolder, digits: tuple[Any, Any]) -> None:
     page = page_of(folder)
     assert len(page.all("img")) == 1
     assert "30 of 30 fields" in page.text
-    assert "The second layer: self-labeling (hebbian)." in page.text
+    assert "The classes were learned from labeled rows only (supervised)." in page.text
     for model, said in (("../outside.tnesi", "not in the run folder"), ("missing.tnesi", "cannot be shown")):
         folder.append(record | {"model": model})
         page = page_of(folder)

@@ -38,7 +38,7 @@ def test_the_model_has_the_parameters_it_was_learned_with(labeled: Any, tmp_path
     labeled.learned()
     (tmp_path / "model.tnesi").write_bytes(labeled.get("/api/export/model.tnesi").content)
     model = load(tmp_path / "model.tnesi")
-    assert model.n_components == model.mixture_.n_components == 100
+    assert model.mixture.n_components == model.mixture_.n_components == 100
     assert model.classes_.tolist() == sorted(labeled.session.learned.names)
 
 

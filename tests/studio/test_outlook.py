@@ -240,7 +240,7 @@ def test_more_labels_mean_a_narrower_interval() -> None:
     for n in (4, 40, 400):
         label = np.full(1000, -1)
         label[:n] = np.arange(n) % 2
-        estimate = expected_error(doubt, label, best, part, naming, "soft")
+        estimate = expected_error(doubt, label, best, part, naming, "spreading")
         assert estimate.low < estimate.value < estimate.high
         assert estimate.value == pytest.approx(0.05)
         widths.append(estimate.high - estimate.low)
@@ -251,8 +251,8 @@ def test_classes_that_may_be_confused_raise_the_error() -> None:
     label = np.full(100, -1)
     label[:2] = 0, 1
     given = np.zeros(100), label, np.arange(100) % 2, np.zeros(100, int)
-    sure = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "cluster")
-    unsure = expected_error(*given, Naming(np.array([0.6, 0.6]), np.array([1, 0])), "cluster")
+    sure = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "clusters")
+    unsure = expected_error(*given, Naming(np.array([0.6, 0.6]), np.array([1, 0])), "clusters")
     assert (sure.value, unsure.value) == (0, pytest.approx(0.4))
 
 
@@ -261,7 +261,7 @@ def test_few_rows_tell_less() -> None:
         label = np.full(n_rows, -1)
         label[:10] = np.arange(10) % 2
         given = np.full(n_rows, 0.05), label, np.arange(n_rows) % 2, np.zeros(n_rows, int)
-        found = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "cluster")
+        found = expected_error(*given, Naming(np.ones(2), np.array([1, 0])), "clusters")
         return found.high - found.low
 
     widths = [width(n_rows) for n_rows in (100, 500, 2000, 60_000)]

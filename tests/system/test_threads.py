@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier
+from tnesi.paper import NeuralSimpletron, OnlineRule
 from tnesi.system.threads import resolve_threads
 
 
@@ -45,15 +48,35 @@ def test_jobs_of_joblib_share_the_processors(monkeypatch: pytest.MonkeyPatch) ->
     assert found == [max(1, cpu_count() // 2)] * 4  # of those that this process may use
 
 
-@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
-def test_same_bits_with_any_number_of_threads(
-    digits: tuple[np.ndarray, np.ndarray], parameters: dict[str, object]
-) -> None:
+Learn = Callable[[np.ndarray, int, float, int, int], PoissonMixture]
+
+
+def by_em(**parameters: Any) -> Learn:
+    def learn(X: np.ndarray, n_components: int, row_sum: float, max_iter: int, n_jobs: int) -> PoissonMixture:
+        given = {"row_sum": row_sum, "max_iter": max_iter, "tol": 0, "random_state": 3, "n_jobs": n_jobs}
+        return PoissonMixture(n_components, **given, **parameters).fit(X)
+
+    return learn
+
+
+def online(X: np.ndarray, n_components: int, row_sum: float, max_iter: int, n_jobs: int) -> PoissonMixture:
+    rule = OnlineRule(max_iter=max_iter)
+    network = NeuralSimpletron(n_components, row_sum=row_sum, rule=rule, random_state=3, n_jobs=n_jobs)
+    return network.fit(X, np.full(len(X), -1)).mixture_
+
+
+RULES: dict[str, Learn] = {
+    "EM": by_em(),
+    "exact search": by_em(search="exact"),
+    "no truncation": by_em(truncation=None),
+    "online": online,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_same_bits_with_any_number_of_threads(digits: tuple[np.ndarray, np.ndarray], rule: str) -> None:
     X, _ = digits
-    fits = [
-        PoissonMixture(200, row_sum=180, max_iter=4, tol=0, random_state=3, n_jobs=n, **parameters).fit(X)
-        for n in (1, 2, 3)
-    ]
+    fits = [RULES[rule](X, 200, 180, 4, n) for n in (1, 2, 3)]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0].means_, other.means_)
         np.testing.assert_array_equal(fits[0].transform(X).toarray(), other.transform(X).toarray())
@@ -83,14 +106,11 @@ def test_same_seed_same_result(digits: tuple[np.ndarray, np.ndarray]) -> None:
     assert not np.array_equal(first.means_, other.means_)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"truncation": None}, {"solver": "hebbian"}])
-def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, parameters: dict[str, object]) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_same_bits_on_wide_data_with_many_fields(rng: np.random.Generator, rule: str) -> None:
     """Large enough for BLAS to divide its products among threads, which would change the last bits."""
     X = rng.poisson(rng.gamma(0.3, 5.0, (40, 700))[rng.integers(0, 40, 2500)]).astype(np.uint8)
-    fits = [
-        PoissonMixture(1100, row_sum=900, max_iter=1, tol=0, random_state=3, n_jobs=n, **parameters).fit(X)
-        for n in (1, 2)
-    ]
+    fits = [RULES[rule](X, 1100, 900, 1, n) for n in (1, 2)]
     np.testing.assert_array_equal(fits[0].means_, fits[1].means_)
     np.testing.assert_array_equal(fits[0].predict(X[:200]), fits[1].predict(X[:200]))
 

@@ -17,7 +17,9 @@ from safetensors.numpy import load, load_file, save_file
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
+from tnesi.errors import InvalidParameterError
 from tnesi.execution import Local, store
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 from tnesi.training.checkpoint import FORMAT, CheckpointError
 
 KILLED_AT_RANDOM = """
@@ -25,11 +27,10 @@ import json, os, signal, sys, time
 from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
-from tnesi import SimpletronClassifier
+from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.estimators import blocks as _blocks
 from tnesi.data import few_labels
-from tnesi.execution import spool
-from tnesi.execution import store
+from tnesi.execution import Local, spool, store
 
 folder, n_kills = Path(sys.argv[1]), int(sys.argv[2])
 store._GRAIN = 256
@@ -37,10 +38,10 @@ X, y = load_digits(return_X_y=True)
 few = few_labels(y, 3, np.random.default_rng(0))
 np.save(folder / "rows.npy", X.astype(np.uint8))
 
-def fit(name, **parameters):
+def fit(name, execution=None):
     X = np.load(folder / "rows.npy", mmap_mode="r")
-    settings = dict(row_sum=180, max_iter=12, tol=0, n_mixtures=2, random_state=3, n_threads=2) | parameters
-    clf = SimpletronClassifier(560, **settings).fit(X, few)
+    mixture = PoissonMixture(560, row_sum=180, max_iter=12, tol=0, execution=execution, n_jobs=2)
+    clf = SimpletronClassifier(mixture, n_mixtures=2, random_state=3).fit(X, few)
     np.savez(folder / f"{name}.tmp.npz", *(m.means_ for m in clf.mixtures_), clf.predict_proba(X))
     os.replace(folder / f"{name}.tmp.npz", folder / f"{name}.npz")
 
@@ -57,7 +58,7 @@ while kills < n_kills:
         child = os.fork()
         if child == 0:
             try:
-                fit("killed", checkpoint=state, resume=True)
+                fit("killed", Local(checkpoint=state, resume=True))
             except BaseException as error:
                 print(repr(error), file=sys.stderr, flush=True)
                 os._exit(1)
@@ -103,9 +104,11 @@ def stop_after(n: int) -> Any:
     return callback
 
 
-def mixture(folder: Path | None = None, **parameters: Any) -> PoissonMixture:
+def mixture(
+    folder: Path | None = None, *, resume: bool = False, callback: Any = None, **parameters: Any
+) -> PoissonMixture:
     settings = {"n_components": 60, "row_sum": 180, "max_iter": 7, "tol": 0, "random_state": 0} | parameters
-    return PoissonMixture(execution=Local(checkpoint=folder), **settings)
+    return PoissonMixture(execution=Local(checkpoint=folder, resume=resume, callback=callback), **settings)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"search": "exact"}, {"n_components": 600}, {"prior_strength": 0.0}])
@@ -135,13 +138,14 @@ def test_the_same_bits(
 def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = digits
     few = few_labels(y, 3, np.random.default_rng(0))
-    settings: dict[str, Any] = {"n_components": 50, "row_sum": 180, "max_iter": 5, "tol": 0, "checkpoint": tmp_path}
-    first = SimpletronClassifier(**settings).fit(X, few)
-    np.testing.assert_array_equal(
-        first.predict_proba(X),
-        SimpletronClassifier(PoissonMixture(execution=Local(resume=True)), **settings).fit(X, few).predict_proba(X),
-    )
-    assert not np.array_equal(first.mixture_.means_, SimpletronClassifier(**settings).fit(X, few).mixture_.means_)
+
+    def fitted(*, resume: bool = False) -> SimpletronClassifier:
+        first_layer = mixture(tmp_path, resume=resume, n_components=50, max_iter=5, random_state=None)
+        return SimpletronClassifier(first_layer).fit(X, few)
+
+    first = fitted()
+    np.testing.assert_array_equal(first.predict_proba(X), fitted(resume=True).predict_proba(X))
+    assert not np.array_equal(first.mixture_.means_, fitted().mixture_.means_)
 
 
 def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) -> None:
@@ -326,13 +330,12 @@ def test_damaged_numbers_are_refused(
 
 def test_what_cannot_be_kept_says_so(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = digits
-    with pytest.raises(ValueError, match="only solver='em'"):
-        mixture(tmp_path, solver="hebbian").fit(X)
-    with pytest.raises(ValueError, match="only solver='em'"):
+    with pytest.raises(InvalidParameterError, match="only EM with a truncation can save its state: pass a truncation"):
         mixture(tmp_path, n_components=600, truncation=None).fit(X)
-    with pytest.raises(ValueError, match="recurrent=False"):
-        SimpletronClassifier(PoissonMixture(execution=Local(checkpoint=tmp_path)), recurrent=True).fit(X, y)
-    with pytest.raises(ValueError, match="pass the folder"):
+    for changes in ({"rule": OnlineRule()}, {"rule": EM()}, {"rule": EM(), "recurrent": True}):
+        with pytest.raises(InvalidParameterError, match="without checkpoints"):
+            NeuralSimpletron(60, execution=Local(checkpoint=tmp_path), **changes).fit(X, y)
+    with pytest.raises(InvalidParameterError, match="resume=True needs the folder"):
         mixture(resume=True).fit(X)
 
 

@@ -43,7 +43,7 @@ def read_rows(
     X = check_rows(estimator, X, reset=reset)
     if cluster is not None and issparse(X):
         raise InvalidParameterError(
-            "sparse rows cannot be learned from on a cluster", parameter="execution", advice="pass {execution:Local()}"
+            "sparse rows cannot be learned from on a cluster", parameter="execution", advice="leave out {execution}"
         )
     weight = check_weights(sample_weight, X, rescale=not batch)
     present = None if weight is None or (weight > 0).all() else weight > 0

@@ -81,9 +81,9 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if not isinstance(value, (dict, list)):
         return value
-    if len(value) == 1 and isinstance(given := next(iter(value.values())), dict):
+    if isinstance(value, dict) and len(value) == 1 and isinstance(given := next(iter(value.values())), dict):
         name = next(iter(value))
         if name == "PoissonMixture":
             return PoissonMixture(**checked_parameters(PoissonMixture, given))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,16 @@ def test_going_on_gives_the_same_bits(
         "random_state": 0,
     } | parameters
     expected = PoissonMixture(**settings).fit(X)
-    settings |= {"checkpoint": tmp_path, "scheduler": client}
+    where: dict[str, Any] = {"local": Local, "dask": partial(Dask, client)}
+    first, second = (where[name] for name in engines)
     with pytest.raises(Stop):
-        PoissonMixture(execution=Local(callback=stop), **settings).fit(X)
-    found = PoissonMixture(execution=Local(resume=True), **settings).fit(X)
+        PoissonMixture(execution=first(checkpoint=tmp_path, callback=stop), **settings).fit(X)
+    found = PoissonMixture(execution=second(checkpoint=tmp_path, resume=True), **settings).fit(X)
     np.testing.assert_array_equal(expected.means_, found.means_)
     np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
     assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
 
 
 def test_sparse_rows_are_refused(digits: tuple[Any, Any], client: Client) -> None:
-    with pytest.raises(ValueError, match="pass engine='local'"):
+    with pytest.raises(ValueError, match="on a cluster: leave out execution"):
         PoissonMixture(10, execution=Dask(client)).fit(csr_array(digits[0]))

@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi import PoissonMixture
+from tnesi.errors import InvalidParameterError
 from tnesi.execution import Dask
 from tnesi.execution.dask import cluster
 from tnesi.execution.dask.cluster import Cluster, ClusterError
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 
 
 def mixture(**parameters: Any) -> PoissonMixture:
-    return PoissonMixture(
-        **({"n_components": 40, "row_sum": 90, "max_iter": 3, "tol": 0, "random_state": 0} | parameters)
-    )
+    given = {"n_components": 40, "row_sum": 90, "max_iter": 3, "tol": 0, "random_state": 0}
+    return PoissonMixture(**(given | parameters))
 
 
 def assert_same(one: PoissonMixture, other: PoissonMixture) -> None:
@@ -40,7 +41,7 @@ def test_workers_with_another_version() -> None:
 def test_a_wrong_address(counts: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=f"no Dask scheduler answers at '{address}': start one"):
-        mixture(engine="dask", scheduler=address).fit(counts)
+        mixture(execution=Dask(address)).fit(counts)
 
 
 def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +50,7 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp") as local,
         pytest.raises(ClusterError, match="has no workers: start some with `dask worker"),
     ):
-        mixture(engine="dask", scheduler=local.scheduler_address).fit(counts)
+        mixture(execution=Dask(local.scheduler_address)).fit(counts)
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_a_scheduler_that_dies(
 
     try:
         address = _address_in(file)
-        model = mixture(engine="dask", scheduler=address, max_iter=100_000, callback=kill)
+        model = mixture(execution=Dask(address, callback=kill), max_iter=100_000)
         with pytest.raises(ClusterError, match=rf"scheduler at {address} no longer answers: start it"):
             model.fit(counts)
     finally:
@@ -103,7 +104,7 @@ def test_a_closed_client(counts: Any) -> None:
         client = Client(local, set_as_default=False)
         client.close()
         with pytest.raises(ClusterError, match="client is closed: pass one that is connected"):
-            mixture(engine="dask", scheduler=client).fit(counts)
+            mixture(execution=Dask(client)).fit(counts)
 
 
 def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,20 +115,20 @@ def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pyt
 
 
 def test_an_address(counts: Any, processes: Client) -> None:
-    far = mixture(engine="dask", scheduler=processes.scheduler.address).fit(counts)
+    far = mixture(execution=Dask(processes.scheduler.address)).fit(counts)
     assert_same(mixture().fit(counts), far)
 
 
 def test_the_client_in_use(counts: Any, processes: Client) -> None:
     with processes.as_current():
-        assert_same(mixture().fit(counts), mixture(engine="dask").fit(counts))
+        assert_same(mixture().fit(counts), mixture(execution=Dask()).fit(counts))
 
 
 def test_a_cluster_of_its_own(counts: Any) -> None:
     import multiprocessing
 
     before = multiprocessing.active_children()
-    assert_same(mixture().fit(counts), mixture(engine="dask", n_threads=1).fit(counts))
+    assert_same(mixture().fit(counts), mixture(execution=Dask(), n_jobs=1).fit(counts))
     assert multiprocessing.active_children() == before
 
 
@@ -135,6 +136,7 @@ CTRL_C = """
 import multiprocessing, os, signal, warnings
 import numpy as np
 from tnesi import PoissonMixture
+from tnesi.execution import Dask
 
 def stop(record):
     if record["iteration"] == 2:
@@ -142,7 +144,7 @@ def stop(record):
 
 X = np.random.default_rng(0).integers(1, 30, (500, 12))
 with warnings.catch_warnings(record=True) as caught:
-    mixture = PoissonMixture(20, tol=0, random_state=0, engine="dask", n_threads=1, callback=stop).fit(X)
+    mixture = PoissonMixture(20, tol=0, random_state=0, execution=Dask(callback=stop), n_jobs=1).fit(X)
 print(mixture.n_iter_, caught[0].message, multiprocessing.active_children())
 """
 
@@ -170,14 +172,14 @@ def test_a_script_without_a_guard(tmp_path: Path) -> None:
 def test_without_the_library(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install 'tnesi\[dask\]'"):
-        mixture(engine="dask").fit(counts)
+        mixture(execution=Dask()).fit(counts)
 
 
-@pytest.mark.parametrize("parameters", [{"solver": "hebbian"}, {"truncation": None, "n_components": 600}])
-def test_what_only_one_process_can_do(counts: Any, threads: Client, parameters: Any) -> None:
-    with pytest.raises(ValueError, match="engine='local'"):
-        mixture(engine="dask", scheduler=threads, **parameters).fit(counts)
-    with pytest.raises(ValueError, match="engine='local'"):
-        SimpletronClassifier(PoissonMixture(execution=Dask(threads)), recurrent=True).fit(counts, counts[:, 0])
-    with pytest.raises(ValueError, match="scheduler=3: pass a"):
-        mixture(engine="dask", scheduler=3).fit(counts)
+def test_what_only_one_process_can_do(counts: Any, threads: Client) -> None:
+    with pytest.raises(InvalidParameterError, match="in one process: pass a truncation, or leave out execution"):
+        mixture(execution=Dask(threads), truncation=None, n_components=600).fit(counts)
+    for settings in ({"rule": OnlineRule()}, {"rule": EM()}, {"rule": EM(), "recurrent": True}):
+        with pytest.raises(InvalidParameterError, match=r"networks learn in this process.*pass Local"):
+            NeuralSimpletron(40, execution=Dask(threads), **settings).fit(counts, counts[:, 0])
+    with pytest.raises(InvalidParameterError, match="scheduler=3: pass a"):
+        mixture(execution=Dask(3)).fit(counts)

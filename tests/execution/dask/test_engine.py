@@ -85,7 +85,7 @@ def test_the_same_bits_in_processes(counts: Any, processes: Client, kind: Any, p
     X = counts.astype(kind)
     weight = None if kind == np.uint8 else np.arange(len(X)) % 4
     local = mixture(**parameters).fit(X, sample_weight=weight)
-    far = mixture(**parameters, engine="dask", scheduler=processes).fit(X, sample_weight=weight)
+    far = mixture(**parameters, execution=Dask(processes)).fit(X, sample_weight=weight)
     assert_same(local, far)
     assert_nothing_left(processes)
 
@@ -95,14 +95,14 @@ def test_the_same_bits_with_any_blocks(
     counts: Any, threads: Client, per_slot: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "PER_SLOT", per_slot)
-    assert_same(mixture(**MANY).fit(counts), mixture(**MANY, engine="dask", scheduler=threads).fit(counts))
+    assert_same(mixture(**MANY).fit(counts), mixture(**MANY, execution=Dask(threads)).fit(counts))
 
 
 def test_the_same_classifier(counts: Any, threads: Client) -> None:
     y = np.where(np.arange(len(counts)) < 90, counts[:, 1] > 5, -1)
-    given: Any = {"n_components": 60, "row_sum": NORM, "n_mixtures": 2, "max_iter": 3, "tol": 0, "random_state": 0}
-    local = SimpletronClassifier(**given).fit(counts, y)
-    far = SimpletronClassifier(PoissonMixture(execution=Dask(threads)), **given).fit(counts, y)
+    given: Any = {"n_components": 60, "max_iter": 3}
+    local = SimpletronClassifier(mixture(**given), n_mixtures=2).fit(counts, y)
+    far = SimpletronClassifier(mixture(**given, execution=Dask(threads)), n_mixtures=2).fit(counts, y)
     np.testing.assert_array_equal(local.predict_proba(counts), far.predict_proba(counts))
     np.testing.assert_array_equal(local.activities_.toarray(), far.activities_.toarray())
     assert_nothing_left(threads)
@@ -110,12 +110,12 @@ def test_the_same_classifier(counts: Any, threads: Client) -> None:
 
 def test_the_chosen_norm_is_the_same(counts: Any, threads: Client) -> None:
     local = mixture(row_sum="auto", max_iter=1).fit(counts)
-    assert mixture(row_sum="auto", max_iter=1, engine="dask", scheduler=threads).fit(counts).row_sum_ == local.row_sum_
+    assert mixture(row_sum="auto", max_iter=1, execution=Dask(threads)).fit(counts).row_sum_ == local.row_sum_
 
 
 def test_rows_in_one_grain(counts: Any, threads: Client) -> None:
     X = counts[:200]
-    assert_same(mixture().fit(X), mixture(engine="dask", scheduler=threads).fit(X))
+    assert_same(mixture().fit(X), mixture(execution=Dask(threads)).fit(X))
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -152,7 +152,7 @@ def test_dask_arrays(counts: Any, threads: Client, kind: Any) -> None:
     X = counts.astype(kind) * (1e-38 if kind == np.float64 else 1)  # sums that have to be scaled
     weight = np.arange(len(X)) % 3
     X[5] = 0
-    far = mixture(engine="dask", scheduler=threads)
+    far = mixture(execution=Dask(threads))
     with pytest.warns(UserWarning, match="1 of .* rows are all zero"):
         local = mixture().fit(X, sample_weight=weight)
     with pytest.warns(UserWarning, match="1 of .* rows are all zero"):
@@ -162,14 +162,14 @@ def test_dask_arrays(counts: Any, threads: Client, kind: Any) -> None:
     assert_nothing_left(threads)
 
 
-@pytest.mark.parametrize(("row", "value"), [(1500, np.nan), (1500, -1), (1500, 0), (0, np.inf)])
+@pytest.mark.parametrize(("row", "value"), [(1500, np.nan), (1500, -1), (0, np.inf)])
 def test_bad_rows_of_dask_arrays(counts: Any, threads: Client, row: int, value: float) -> None:
     X = counts.astype(np.float64)
     X[row] = value
-    far = mixture(zero_rows="error", engine="dask", scheduler=threads)
+    far = mixture(execution=Dask(threads))
     said = []
     for given in (X, dask.array.from_array(X, chunks=(500, 21))):
-        with pytest.raises(ValueError, match=r"row 1500 is all zero|Negative values|contains (NaN|inf)") as raised:
+        with pytest.raises(ValueError, match=r"Negative values|contains (NaN|inf)") as raised:
             far.fit(given)
         said.append(str(raised.value))
     assert said[0] == said[1]
@@ -179,7 +179,7 @@ def test_bad_rows_of_dask_arrays(counts: Any, threads: Client, row: int, value: 
 def test_dask_arrays_of_unknown_length(counts: Any, threads: Client) -> None:
     X = dask.array.from_array(counts, chunks=500)
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        mixture(engine="dask", scheduler=threads).fit(X[X[:, 0] > 3])
+        mixture(execution=Dask(threads)).fit(X[X[:, 0] > 3])
 
 
 def kill(client: Client, *which: int) -> None:
@@ -212,7 +212,7 @@ def test_workers_that_die(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
                 killed.append(8)
 
         monkeypatch.setattr(DaskEngine, "_sum", in_the_middle)
-        far = mixture(max_iter=8, **MANY, engine="dask", scheduler=client, callback=between).fit(counts)
+        far = mixture(max_iter=8, **MANY, execution=Dask(client, callback=between)).fit(counts)
         assert killed == [2, 4, 8]
         assert_same(local, far)
         assert_nothing_left(client)
@@ -237,7 +237,7 @@ def test_workers_that_join_get_blocks(counts: Any, monkeypatch: pytest.MonkeyPat
                 client.cluster.scale(2)
                 client.wait_for_workers(2)
 
-        far = mixture(engine="dask", scheduler=client, callback=join).fit(counts)
+        far = mixture(execution=Dask(client, callback=join)).fit(counts)
     assert_same(local, far)
     assert (len(homes[0]), len(homes[-1])) == (1, 2)
 
@@ -273,7 +273,7 @@ def recover() -> None:
 def test_a_slow_worker(counts: Any, processes: Client) -> None:
     on_worker(processes, slow_down, 1)
     try:
-        far = mixture(max_iter=2, engine="dask", scheduler=processes).fit(counts)
+        far = mixture(max_iter=2, execution=Dask(processes)).fit(counts)
     finally:
         on_worker(processes, recover, 1)
     assert_same(mixture(max_iter=2).fit(counts), far)
@@ -281,7 +281,7 @@ def test_a_slow_worker(counts: Any, processes: Client) -> None:
 
 @pytest.mark.slow
 def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    far = mixture(engine="dask", scheduler=processes)
+    far = mixture(execution=Dask(processes))
     on_worker(processes, run_out_of_memory)
     try:
         with pytest.raises(ClusterError, match=r"ran out of memory in tnesi-.*: start more workers"):
@@ -317,7 +317,7 @@ def test_workers_that_are_lost_again_and_again(counts: Any, threads: Client, mon
 
     monkeypatch.setattr("tnesi.execution.dask.engine._TRIES", 2)
     monkeypatch.setattr(DaskEngine, "_sum", lost)
-    far = mixture(engine="dask", scheduler=threads)
+    far = mixture(execution=Dask(threads))
     with pytest.raises(ClusterError, match=r"lost 2 times .*tcp://there"):
         far.fit(counts)
     assert not hasattr(far, "means_")
@@ -333,7 +333,7 @@ def show_package() -> None:
 
 
 def test_workers_without_the_package(counts: Any, processes: Client) -> None:
-    far = mixture(engine="dask", scheduler=processes)
+    far = mixture(execution=Dask(processes))
     on_worker(processes, hide_package, 1)
     try:
         with pytest.raises(ClusterError, match=r"worker tcp://127.* does not have tnesi: install tnesi \d"):

@@ -14,6 +14,7 @@ import pytest
 from distributed import Client
 
 from tnesi import PoissonMixture
+from tnesi.execution import Dask
 from tnesi.execution.dask import shared_array, tasks
 from tnesi.execution.dask.cluster import Cluster
 from tnesi.execution.dask.shared_array import OutOfReachError, SharedArray, can_share, opened, reaches, reading, room
@@ -189,7 +190,7 @@ def test_the_same_bits_shared_or_sent(
     if not share:
         monkeypatch.setattr(Cluster, "shares_memory", lambda *_: False)
     seen = noted_messages(monkeypatch)
-    learned = mixture(engine="dask", scheduler=processes).fit(counts)
+    learned = mixture(execution=Dask(processes)).fit(counts)
     assert set(seen) == {share}
     np.testing.assert_array_equal(learned.means_, local.means_)
 
@@ -206,7 +207,7 @@ def test_a_worker_that_cannot_open_it(
     monkeypatch.setattr(Cluster, "shares_memory", lambda *_: True)
     monkeypatch.setattr(SharedArray, "__getstate__", forget_owner)
     seen = noted_messages(monkeypatch)
-    learned = mixture(engine="dask", scheduler=processes).fit(counts)
+    learned = mixture(execution=Dask(processes)).fit(counts)
     assert set(seen) == {False}
     np.testing.assert_array_equal(learned.means_, local.means_)
     monkeypatch.setattr(Cluster, "shares_memory", sent)

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from tnesi import PoissonMixture, SimpletronClassifier, save
+from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, save
+from tnesi.estimators.fitted_classifier import FittedClassifier
+from tnesi.paper import NeuralSimpletron, OnlineRule
 
 HERE = Path(__file__).parent
 
@@ -33,28 +35,33 @@ def models() -> dict[str, Any]:
     many.fit(rng.random((1600, 4)) ** 3)
     many = _with_short_lists(many)  # 64 neighbors of each field are 133 kB
     shared: dict[str, Any] = {"row_sum": 150, "max_iter": 10, "tol": 0, "random_state": 0}
-    published = shared | {"label_method": "hebbian"}
+    rule = OnlineRule(max_iter=10, learning_rate=1.0)
     some, eight = load_digits().data[:300], np.where(np.arange(300) < 150, load_digits().target[:300] == 8, -1)
     weight = np.where(np.arange(200) % 2, 1.0, 0.5)
     return {
-        "v1-classifier": SimpletronClassifier(PoissonMixture(50, truncation=5), unlabeled="?", **published).fit(
-            X, names, weight
-        ),
-        "v1-recurrent": SimpletronClassifier(
-            PoissonMixture(40, truncation=None), solver="hebbian", learning_rate=1.0, recurrent=True, **published
+        "v1-classifier": SimpletronClassifier(
+            PoissonMixture(50, truncation=5, **shared), labeling=SelfLabeling(threshold=0.5), unlabeled="?"
+        ).fit(X, names, weight),
+        "v1-supervised": SimpletronClassifier(
+            PoissonMixture(20, truncation=4, **shared), labeling="supervised", random_state=1
+        ).fit(X, few),
+        "v1-recurrent": NeuralSimpletron(
+            40, truncation=None, row_sum=150, recurrent=True, rule=rule, random_state=0
         ).fit(X, few),
         "v1-mixture": PoissonMixture(30, search="exact", **shared).fit(X),
         "v1-neighbors": many,
-        "v1-committee": SimpletronClassifier(PoissonMixture(20, truncation=4), n_mixtures=3, **published).fit(X, few),
-        "v1-soft": SimpletronClassifier(PoissonMixture(30, truncation=6), labeling="spreading", **shared).fit(
+        "v1-committee": SimpletronClassifier(
+            PoissonMixture(20, truncation=4, **shared), n_mixtures=3, labeling="self-labeling"
+        ).fit(X, few),
+        "v1-spreading": SimpletronClassifier(PoissonMixture(30, truncation=6, **shared), labeling="spreading").fit(
             some, eight
         ),
-        "v1-cluster": SimpletronClassifier(
-            PoissonMixture(20, truncation=4), n_mixtures=2, labeling="clusters", **shared
+        "v1-clusters": SimpletronClassifier(
+            PoissonMixture(20, truncation=4, **shared), n_mixtures=2, labeling="clusters"
         ).fit(X, few),
-        "v1-unlabeled": SimpletronClassifier(PoissonMixture(20, truncation=4), **shared).fit(X[:60], np.full(60, -1)),
+        "v1-unlabeled": SimpletronClassifier(PoissonMixture(20, truncation=4, **shared)).fit(X[:60], np.full(60, -1)),
         "v1-unknown": SimpletronClassifier(
-            PoissonMixture(40, truncation=4), unlabeled="?", unknown_classes=2, **shared
+            PoissonMixture(40, truncation=4, **shared), unlabeled="?", unknown_classes=2
         ).fit(X, np.where(np.isin(y, [3, 7]), "?", names)),
     }
 
@@ -80,7 +87,7 @@ def main() -> None:
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier) and not model.classes_.size:
             expected |= {"suggested": [suggestion.row for suggestion in model.suggest(5)]}
-        elif isinstance(model, SimpletronClassifier):
+        elif isinstance(model, FittedClassifier):
             expected |= {"labels": model.predict(rows).tolist(), "probabilities": model.predict_proba(rows).tolist()}
             if model.has_unknown_class_:
                 expected |= {"confidence": model.label_confidence_.tolist(), "unknown": model.unknown_share_}

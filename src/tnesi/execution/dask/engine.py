@@ -107,7 +107,11 @@ class DaskEngine:
     @property
     def part(self) -> Any:
         """All rows are in no one place."""
-        raise ValueError("this needs all rows in one process: pass engine='local'")
+        raise InvalidParameterError(
+            "without a truncation, all rows have to be in one process",
+            parameter="truncation",
+            advice="pass a {truncation}, or leave out {execution}",
+        )
 
     def survey(self, seed: int) -> Survey:
         def seen() -> Survey:

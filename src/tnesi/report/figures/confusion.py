@@ -50,7 +50,7 @@ def plot_confusion(name: str, share: Array, classes: list[str], caption: str) ->
         figure, axes = new_axes(size, size, grid="none")
         axes.spines[:].set(visible=True, color=LINE)
         axes.imshow(np.where(diagonal, share, np.nan), cmap=_fading("first"), vmin=0, vmax=160, interpolation="none")
-        axes.imshow(mistakes, cmap=_fading("second"), row_sum=PowerNorm(0.5, 0, largest), interpolation="none")
+        axes.imshow(mistakes, cmap=_fading("second"), norm=PowerNorm(0.5, 0, largest), interpolation="none")
         names = [label(c, 3 if many else 8) for c in classes]
         axes.set_xticks(range(k), names, fontsize=6 if many else 9)
         axes.set_yticks(range(k), names, fontsize=6 if many else 9)
