@@ -41,8 +41,6 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
             "it uses the class -1, which marks unlabeled rows by default (scikit-learn spares its own semi-supervised "
             "classifiers by name); it passes with unlabeled=None, below"
         )
-    if network:
-        expected["check_parameters_default_constructible"] = "a default is a rule: it is immutable, so it may be shared"
     return expected
 
 

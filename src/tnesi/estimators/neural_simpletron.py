@@ -29,8 +29,6 @@ from tnesi.training.rules import EM, OnlineRule
 from tnesi.training.self_labeling import TopLayer
 from tnesi.types import Array
 
-_PUBLISHED = OnlineRule()
-
 
 class NeuralSimpletron(FittedClassifier):
     """A Neural Simpletron as in the papers, with the parameters published for MNIST.
@@ -52,8 +50,8 @@ class NeuralSimpletron(FittedClassifier):
         Whether the second layer acts on the first one, which then also learns from the labels.
     threshold : float, default=0.6
         Minimum margin between the two best classes for a row to be self-labeled.
-    rule : OnlineRule or EM, default=OnlineRule()
-        How the network learns: the published rule, or EM.
+    rule : OnlineRule, EM or None, default=None
+        How the network learns: the published rule, or EM. None means ``OnlineRule()``.
     unlabeled : object, default=-1
         The marker of unlabeled rows in `y`.
     execution : Local or None, default=None
@@ -94,7 +92,7 @@ class NeuralSimpletron(FittedClassifier):
         self_labeling: bool = True,
         recurrent: bool = False,
         threshold: float = 0.6,
-        rule: OnlineRule | EM = _PUBLISHED,
+        rule: OnlineRule | EM | None = None,
         unlabeled: Any = -1,
         execution: Local | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -141,7 +139,7 @@ class NeuralSimpletron(FittedClassifier):
             random = check_random_state(self.random_state)
             seed, top_seed = (int(random.randint(2**31)) for _ in range(2))
             top = self._top_layer(label, names.size, given.weight, top_seed) if names.size else None
-            along = top if isinstance(self.rule, OnlineRule) or self.recurrent else None
+            along = top if isinstance(self._rule, OnlineRule) or self.recurrent else None
             run = self.execution or Local()
             committee = learn_committee(
                 given, self._parameters(), [seed], listener_for(self.verbose, run.callback), along
@@ -153,14 +151,14 @@ class NeuralSimpletron(FittedClassifier):
             if top is not None:
                 if along is None:
                     top.begin(rows.activities.shape[1])
-                if isinstance(self.rule, EM):
+                if isinstance(self._rule, EM):
                     top.learn(rows.activities)
                 model, trouble = replace(model, layer=self._layer_of(top, names)), interruption(top)
             parameters = {
                 "n_components": self.n_components,
                 "truncation": self.truncation,
                 "row_sum": self.row_sum,
-                "prior_strength": self.rule.prior_strength if isinstance(self.rule, EM) else 0.0,
+                "prior_strength": self._rule.prior_strength if isinstance(self._rule, EM) else 0.0,
                 "random_state": seed,
                 "n_jobs": self.n_jobs,
             }
@@ -214,6 +212,10 @@ class NeuralSimpletron(FittedClassifier):
             warnings.warn(trouble, stacklevel=2)
         return self
 
+    @property
+    def _rule(self) -> OnlineRule | EM:
+        return OnlineRule() if self.rule is None else self.rule
+
     def check_parameters(self) -> None:
         """Raise InvalidParameterError for parameters with which nothing could be learned, as `fit` does."""
         check_fields(self.n_components, self.truncation, self.row_sum)
@@ -221,9 +223,9 @@ class NeuralSimpletron(FittedClassifier):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 refuse(name, getattr(self, name), "pass True or False")
         check_real("threshold", self.threshold, 0, 1)
-        rule = self.rule
+        rule = self._rule
         if not isinstance(rule, (OnlineRule, EM)):
-            refuse("rule", rule, "pass OnlineRule(...) or EM(...)")
+            refuse("rule", rule, "pass OnlineRule(...), EM(...) or None")
         check_integer("max_iter", rule.max_iter, 1, most=MOST)
         check_integer("batch_size", rule.batch_size, 1, most=MOST)
         check_real("label_learning_rate", rule.label_learning_rate, 0, open_low=True)
@@ -249,13 +251,13 @@ class NeuralSimpletron(FittedClassifier):
             "n_threads": self._n_threads(),
             "verbose": self.verbose,
         }
-        if isinstance(self.rule, OnlineRule):
-            return MixtureParameters(**given, online=self.rule, tol=0.0)
-        rule = self.rule
+        if isinstance(self._rule, OnlineRule):
+            return MixtureParameters(**given, online=self._rule, tol=0.0)
+        rule = self._rule
         return MixtureParameters(**given, max_iter=rule.max_iter, tol=rule.tol, prior_strength=rule.prior_strength)
 
     def _top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
-        exact = isinstance(self.rule, EM)
+        exact = isinstance(self._rule, EM)
         return TopLayer(
             label=label,
             weight=weight,
@@ -263,9 +265,9 @@ class NeuralSimpletron(FittedClassifier):
             self_label=bool(self.self_labeling),
             threshold=self.threshold,
             recurrent=bool(self.recurrent),
-            learning_rate=self.rule.label_learning_rate,
-            max_iter=self.rule.label_max_iter if isinstance(self.rule, EM) else self.rule.max_iter,
-            batch_size=self.rule.batch_size,
+            learning_rate=self._rule.label_learning_rate,
+            max_iter=self._rule.label_max_iter if isinstance(self._rule, EM) else self._rule.max_iter,
+            batch_size=self._rule.batch_size,
             exact=exact,
             n_threads=resolve_threads(self.n_jobs),
             rng=np.random.default_rng(seed),

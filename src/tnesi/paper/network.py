@@ -114,7 +114,8 @@ class Network:
         with raise_interrupts():
             if max_iter is not None and isinstance(classifier, NeuralSimpletron):
                 usual = classifier.rule
-                classifier.set_params(rule=replace(usual, max_iter=max_iter)).fit_labels(y).set_params(rule=usual)
+                published = replace(usual or OnlineRule(), max_iter=max_iter)
+                classifier.set_params(rule=published).fit_labels(y).set_params(rule=usual)
             else:
                 classifier.fit_labels(y)
         return sum(label is not None for label in y.tolist())
