@@ -104,10 +104,10 @@ def test_moving_by_a_cell_moves_the_histograms(backend: Any, seed: int) -> None:
 
 @backends
 @given(st.integers(0, 2**32), st.floats(0.01, 100))
-def test_brightness_scales_gradients_by_its_root(backend: Any, seed: int, factor: float) -> None:
+def test_brightness_scales_gradients_by_a_power(backend: Any, seed: int, factor: float) -> None:
     x = np.random.default_rng(seed).random((1, 9, 9, 1), dtype=np.float32)
     bright = gradients(backend, x * np.float32(factor), (2, 2))
-    np.testing.assert_allclose(bright, np.sqrt(factor) * gradients(backend, x, (2, 2)), rtol=2e-4, atol=1e-4)
+    np.testing.assert_allclose(bright, factor**0.75 * gradients(backend, x, (2, 2)), rtol=2e-4, atol=1e-4)
 
 
 @backends
@@ -126,7 +126,7 @@ def test_flat_pictures_have_no_gradients(backend: Any) -> None:
 
 @backends
 def test_the_direction_is_where_it_gets_brighter(backend: Any) -> None:
-    ramp = np.linspace(0, 1, 9, dtype=np.float32) ** 2  # of which the roots have equal differences
+    ramp = np.linspace(0, 1, 9, dtype=np.float32) ** (4 / 3)  # of which x^(3/4) has equal differences
     x = np.stack([np.tile(ramp, (9, 1)), np.tile(ramp[:, None], (1, 9)), np.tile(ramp[::-1], (9, 1))])[..., None]
     found = gradients(backend, x, (1, 1)).reshape(3, 8)
     np.testing.assert_array_equal(found.argmax(axis=1), [0, 2, 4])
