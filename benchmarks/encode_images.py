@@ -14,6 +14,7 @@ import io
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def arrays() -> list[Row]:
     """Time for 60,000 pictures of 28 x 28, on two threads."""
     rows = []
     for name in ("mnist", "fashion-mnist"):
-        images = load_named(name).X.reshape(-1, 28, 28)
+        images = np.asarray(load_named(name).X).reshape(-1, 28, 28)
         encoder = ImageEncoder(n_jobs=2).fit(images)
-        seconds = best_of(5, lambda encoder=encoder, images=images: encoder.transform(images))
+        seconds = best_of(5, partial(encoder.transform, images))
         rows.append(Row(f"encode {len(images)} pictures of {name}, two threads", seconds, "s", 1.5))
     return rows
 

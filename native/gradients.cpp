@@ -90,12 +90,12 @@ struct Votes {
     std::vector<float> dx, dy, size, place;
 };
 
-// Differences in row y of a picture of roots, channel by channel; edges are replicated.
-void differentiate(const float* roots, const Box& box, std::size_t channels, std::size_t y, Votes& votes) {
+// Differences in row y of a picture of tones, channel by channel; edges are replicated.
+void differentiate(const float* tones, const Box& box, std::size_t channels, std::size_t y, Votes& votes) {
     float* dx = votes.dx.data();
     float* dy = votes.dy.data();
     for (std::size_t channel = 0; channel < channels; ++channel) {
-        const float* plane = roots + channel * box.height * box.width;
+        const float* plane = tones + channel * box.height * box.width;
         const float* row = plane + y * box.width;
         const float* above = plane + (y > 0 ? y - 1 : 0) * box.width;
         const float* below = plane + (y + 1 < box.height ? y + 1 : y) * box.width;
@@ -126,14 +126,14 @@ void oriented_gradients(const Pictures& pictures, Cells cells, std::size_t n_ori
                         int n_threads) {
     const auto n_workers = static_cast<std::size_t>(std::max(n_threads, 1));
     const std::size_t channels = pictures.channels, area = pictures.height * pictures.width;
-    std::vector<std::vector<float>> all_roots(n_workers, std::vector<float>(area * channels));
+    std::vector<std::vector<float>> all_tones(n_workers, std::vector<float>(area * channels));
     std::vector<Pool> pools(n_workers, Pool(pictures, cells, n_orientations));
     std::vector<Votes> all_votes(n_workers, Votes(pictures.width));
     const std::size_t out_size = cells.rows * cells.columns * n_orientations;
     const float bins_per_eighth = static_cast<float>(n_orientations) / (is_signed ? 8.0f : 4.0f);
     const auto whole = static_cast<std::int32_t>(n_orientations);
     parallel_for(pictures.n, 16, n_threads, [&](std::size_t begin, std::size_t end, int worker) {
-        float* roots = all_roots[static_cast<std::size_t>(worker)].data();
+        float* tones = all_tones[static_cast<std::size_t>(worker)].data();
         Pool& pool = pools[static_cast<std::size_t>(worker)];
         Votes& votes = all_votes[static_cast<std::size_t>(worker)];
         for (std::size_t n = begin; n < end; ++n) {
@@ -141,17 +141,17 @@ void oriented_gradients(const Pictures& pictures, Cells cells, std::size_t n_ori
             for (std::size_t y = 0; y < box.height; ++y) {
                 const float* x = pictures.x + (n * area + (box.top + y) * pictures.width + box.left) * channels;
                 for (std::size_t channel = 0; channel < channels; ++channel) {
-                    float* root = roots + (channel * box.height + y) * box.width;
+                    float* tone = tones + (channel * box.height + y) * box.width;
                     for (std::size_t i = 0; i < box.width; ++i) {
-                        const float value = x[i * channels + channel];
-                        root[i] = std::sqrt(value > 0.0f ? value : 0.0f);
+                        const float value = x[i * channels + channel] > 0.0f ? x[i * channels + channel] : 0.0f;
+                        tone[i] = std::sqrt(value * std::sqrt(value));
                     }
                 }
             }
             float* histograms = out + n * out_size;
             std::fill(histograms, histograms + out_size, 0.0f);
             for (std::size_t y = 0; y < box.height; ++y) {
-                differentiate(roots, box, channels, y, votes);
+                differentiate(tones, box, channels, y, votes);
                 weigh(box.width, bins_per_eighth, votes);
                 pool.begin_row();
                 for (std::size_t x = 0; x < box.width; ++x) {

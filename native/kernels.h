@@ -165,8 +165,8 @@ struct Cells {
     std::size_t rows, columns;
 };
 
-// Histograms of oriented gradients: central differences of the square roots (edges replicated), in the channel where
-// they are largest, vote with their magnitude for the two nearest orientations, by linear weights. Orientation o is the
+// Histograms of oriented gradients: central differences of x^(3/4) (edges replicated), in the channel where they are
+// largest, vote with their magnitude for the two nearest orientations, by linear weights. Orientation o is the
 // angle o / n_orientations of a turn (0: brighter to the right, a quarter: brighter downwards); opposite directions are
 // one orientation, and the angle is of half a turn, unless is_signed.  OUT out (N x cells x n_orientations).
 void oriented_gradients(const Pictures& pictures, Cells cells, std::size_t n_orientations, bool is_signed, float* out,

@@ -53,7 +53,7 @@ _COLOR_INFORMATION = 0.4
 """Information in the colors as a share of that in the gradients."""
 _COLOR_WEIGHTS = (0.05, 1.0)
 """Least and most."""
-_NOISE = 0.01
+_NOISE = 0.02
 """Mean gradient of a colored picture below which most of it is noise: flat colors are all that counts then."""
 
 
@@ -185,9 +185,9 @@ def _weak_shares(pictures: Array, boxes: Boxes) -> Iterator[float]:
     """Yield for each picture that has gradients which share of them is weak."""
     for n, picture in enumerate(pictures):
         top, left, height, width = (0, 0, *picture.shape[:2]) if boxes is None else boxes[n]
-        roots = np.sqrt(np.maximum(as_gray(picture[top : top + height, left : left + width])[:, :, 0], 0))
-        roots = np.pad(roots, 1, "edge")
-        sizes = np.hypot(roots[1:-1, 2:] - roots[1:-1, :-2], roots[2:, 1:-1] - roots[:-2, 1:-1])
+        tones = np.maximum(as_gray(picture[top : top + height, left : left + width])[:, :, 0], 0) ** np.float32(0.75)
+        tones = np.pad(tones, 1, "edge")
+        sizes = np.hypot(tones[1:-1, 2:] - tones[1:-1, :-2], tones[2:, 1:-1] - tones[:-2, 1:-1])
         if (total := sizes.sum(dtype=np.float64)) > 0:
             yield float(sizes[sizes < _WEAK * np.percentile(sizes, 99)].sum(dtype=np.float64) / total)
 

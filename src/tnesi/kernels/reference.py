@@ -372,14 +372,14 @@ def _triangles(length: int, n_cells: int) -> Array:
 
 
 def oriented_gradients(x: Array, boxes: Array | None, is_signed: bool, out: Array, n_threads: int) -> None:
-    """Central differences of square roots vote with their magnitude for the two nearest orientations and cells."""
+    """Central differences of x^(3/4) vote with their magnitude for the two nearest orientations and cells."""
     _, n_rows, n_columns, n_orientations = out.shape
     of_rows, of_columns = _triangles(x.shape[1], n_rows), _triangles(x.shape[2], n_columns)
     turn = 2 * np.pi if is_signed else np.pi
     for n, (rows, columns) in enumerate(_boxes(x, boxes)):
-        roots = np.pad(np.sqrt(np.maximum(x[n, rows, columns], 0)), ((1, 1), (1, 1), (0, 0)), "edge")
-        dx = (roots[1:-1, 2:] - roots[1:-1, :-2]) / 2
-        dy = (roots[2:, 1:-1] - roots[:-2, 1:-1]) / 2
+        tones = np.pad(np.maximum(x[n, rows, columns], 0) ** 0.75, ((1, 1), (1, 1), (0, 0)), "edge")
+        dx = (tones[1:-1, 2:] - tones[1:-1, :-2]) / 2
+        dy = (tones[2:, 1:-1] - tones[:-2, 1:-1]) / 2
         strongest = (dx**2 + dy**2).argmax(axis=2)[:, :, None]
         dx, dy = (np.take_along_axis(d, strongest, axis=2)[:, :, 0] for d in (dx, dy))
         place = np.arctan2(dy, dx) / turn * n_orientations
