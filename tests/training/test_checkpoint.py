@@ -78,7 +78,7 @@ print(json.dumps({"kills": kills, "stories": stories, "largest": max(sizes), "en
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     words = [sys.executable, "-c", KILLED_AT_RANDOM, str(tmp_path), "50"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=500)
