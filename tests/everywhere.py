@@ -61,7 +61,10 @@ def configurations() -> list[Configuration]:
     blas = [Configuration(f"blas-{name}", False, {"OPENBLAS_CORETYPE": name}) for name in cores]
     nothing = str(FOLDER / "nothing")
     no_data = {"TNESI_DATA": nothing, "XDG_CACHE_HOME": nothing, "CI": ""}
-    no_browser = {"PATH": _path_without("chromium", "chromium-browser", "google-chrome"), "CI": ""}
+    no_browser = {
+        "PATH": _path_without("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
+        "CI": "",
+    }
     return [
         *levels,
         *blas,

@@ -36,10 +36,15 @@ def new_folder(tmp_path: Path) -> MakeFolder:
 
 @pytest.fixture
 def table_folder(new_folder: MakeFolder) -> MakeFolder:
-    """Return a function that makes a folder of a table with all its runs."""
+    """Return a function that makes a folder of a table with all its runs, and examples of its first methods."""
 
     def make(
-        name: str = "mnist-table", *, n_classes: int = 10, shape: tuple[int, int] = (4, 4), **options: Any
+        name: str = "mnist-table",
+        *,
+        n_classes: int = 10,
+        shape: tuple[int, int] = (4, 4),
+        with_examples: int | None = None,
+        **options: Any,
     ) -> RunFolder:
         options = {"runs": 2} | options
         folder = new_folder(name, **options)
@@ -48,7 +53,7 @@ def table_folder(new_folder: MakeFolder) -> MakeFolder:
             task, method, labels, run, seed = key
             folder.append(new_table_record(task, method, labels, run, n_classes) | {"seed": seed})
         for task in protocol.tasks:
-            for method in protocol.methods:
+            for method in protocol.methods[:with_examples]:
                 for labels in protocol.labels_per_class:
                     for kind in ("least", "most", "wrong"):
                         new_examples(folder, f"examples-{task.name}-{method.name}-{labels}-{kind}", shape)

@@ -109,7 +109,7 @@ def test_a_table_beside_the_papers(table_folder: MakeFolder) -> None:
 
 @pytest.mark.slow
 def test_mixtures_are_timed_once(table_folder: MakeFolder) -> None:
-    page = page_of(table_folder("digits-table"))
+    page = page_of(table_folder("digits-table", with_examples=0))
     cells = [text.strip() for text in page.text.split("\n") if text.strip()]
     at = cells.index("first layer")
     assert cells[at + 1 : at + 4] == ["2", "10.00", "20.0"]  # not 14: one for each run
@@ -170,7 +170,7 @@ def test_labeling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
 
 @pytest.mark.slow
 def test_comparison(table_folder: MakeFolder) -> None:
-    page = page_of(table_folder("mnist-comparison"))
+    page = page_of(table_folder("mnist-comparison", with_examples=1))
     assert [len(page.all("svg")), page.text.count("AtlasRBF")] == [4 + 2 + 1 + 6, 4]
     assert "t-NeSi, ours" in page.text
     assert "ff+-NeSi, paper" in page.text
@@ -227,7 +227,7 @@ KEPT = ("table", "likelihood", "weights", "mnist-table", "mnist-likelihood", "al
 
 @pytest.mark.slow
 def test_hostile_text_is_only_text(table_folder: MakeFolder, new_folder: MakeFolder, likelihood_record: Make) -> None:
-    tables, curves = table_folder(notes=["note"]), new_folder("mnist-likelihood", runs=1)
+    tables, curves = table_folder(notes=["note"], with_examples=1), new_folder("mnist-likelihood", runs=1)
     for truncation in curves.configuration["truncations"]:
         curves.append(likelihood_record(truncation, 0))
     for folder in (tables, curves):

@@ -50,7 +50,7 @@ def test_mnist_comes_near_the_best_of_a_grid(mnist: Data, mnist_model: Path) -> 
     assert load(mnist_model).mixture_.row_sum_ == pytest.approx(900, abs=30)  # of all rows; the paper's
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_fashion_mnist_comes_near_the_best_of_a_grid(fashion_mnist: Data) -> None:
     """Over 20 seeds the difference of single runs was 0.12 +- 0.31, at most 0.56."""
     auto, *grid = (

@@ -19,6 +19,8 @@ from tnesi.types import Array
 Given = Array | tuple[Array, Array, Array]
 """Rows as the kernels take them."""
 EMPTY = np.float32(-3.0e38)
+_AT_ONCE = 1024
+"""Rows that are sorted together: not all, for the sake of memory."""
 UNREACHED = 1e-30
 """A field's class weights decay where nobody visits it; below this sum the field counts as unreached."""
 
@@ -40,26 +42,35 @@ def _values(x: Given) -> tuple[Array, Array, Array]:
     return row, column, x[row, column]
 
 
-def _activities(scores: Array, fields: Array, c_prime: int) -> tuple[Array, Array, np.float32]:
-    """K^(n), s and log-sum of one point from the scores of its candidate `fields`."""
-    best = np.lexsort((fields, -scores))[:c_prime]
-    top = scores[best].astype(np.float64)
-    if top.size == 0:
-        return fields[best], top, EMPTY
-    e = np.exp(top - top[0])
-    return fields[best], e / e.sum(), np.float32(top[0] + np.log(e.sum()))
+def _largest(scores: Array, n: int) -> Array:
+    """Columns of the n largest values of each row in descending order; of equal ones the first."""
+    bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)  # without -0
+    column = np.arange(scores.shape[1])
+    key = (bits ^ (bits >> 63 & 0x7FFFFFFF)) << 32 | column[::-1]  # integers in the order of the scores
+    if n < column.size:
+        key = np.partition(key, -n, axis=1)[:, -n:]
+    found: Array = column.size - 1 - (np.sort(key, axis=1)[:, ::-1] & 0xFFFFFFFF)
+    return found
 
 
-def _write(n: int, found: tuple[Array, Array, np.float32], ids: Array, s: Array, log_sum: Array) -> None:
-    k = found[0].size
-    ids[n, :k], ids[n, k:] = found[0], -1
-    s[n, :k], s[n, k:] = found[1], 0
-    log_sum[n] = found[2]
+def _write(scores: Array, fields: Array, points: Any, ids: Array, s: Array, log_sum: Array) -> None:
+    """K^(n), s and log-sum of `points` from the scores (N x fields) of `fields`, ascending; EMPTY: no candidate."""
+    best = _largest(scores, ids.shape[1])
+    top = np.take_along_axis(scores, best, axis=1)
+    real = top > EMPTY
+    first = top[:, :1].astype(np.float64) if fields.size else np.full((len(top), 1), float(EMPTY))
+    e = np.exp(top - first) * real
+    total = np.maximum(e.sum(axis=1, keepdims=True), 1)  # the first alone counts 1
+    k = best.shape[1]
+    ids[points, :k], ids[points, k:] = np.where(real, fields[best], -1), -1
+    s[points, :k], s[points, k:] = e / total, 0
+    log_sum[points] = (first + np.log(total))[:, 0]
 
 
-def _base(base: Array, base_row: Array | None, n: int) -> Array:
-    row: Array = base[0 if base_row is None else base_row[n]]
-    return row
+def _bases(base: Array, base_row: Array | None, points: Any) -> Array:
+    """Rows of `base`, one for all points or one for each."""
+    rows: Array = base[:1] if base_row is None else base[base_row[points]]
+    return rows
 
 
 def select_top(
@@ -73,10 +84,10 @@ def select_top(
     n_threads: int,
 ) -> None:
     """K^(n) and s from all inputs ``raw`` = x . log W (N x C)."""
-    fields = np.arange(raw.shape[1], dtype=np.int32)
-    for n in range(raw.shape[0]):
-        scores = _base(base, base_row, n) + scale[n] * raw[n]
-        _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
+    for start in range(0, len(raw), _AT_ONCE):
+        points = slice(start, start + _AT_ONCE)
+        scores = _bases(base, base_row, points) + scale[points, None] * raw[points]
+        _write(scores, np.arange(raw.shape[1], dtype=np.int32), points, ids, s, log_sum)
 
 
 def _products(matrix: Any, log_w: Array) -> Array:
@@ -121,17 +132,16 @@ def search_groups(
     n_threads: int,
 ) -> None:
     """K^(n) and s from the fields in ``lists[group[n]]`` and those in ``ids[n]`` already: never worse."""
-    matrix = _matrix(x, log_w.shape[1])
+    matrix, n_fields = _matrix(x, log_w.shape[1]), len(log_w)
     for j in np.unique(group):
         points = np.flatnonzero(group == j)
-        near = np.union1d(lists[j], ids[points])
-        near = near[(near >= 0) & (near < log_w.shape[0])]
+        candidate = np.zeros((points.size, n_fields + 1), bool)  # the last column is that of empty places
+        candidate[:, np.where(lists[j] < n_fields, lists[j], -1)] = True
+        np.put_along_axis(candidate, np.where(ids[points] < n_fields, ids[points], -1), True, axis=1)
+        near = np.flatnonzero(candidate[:, :-1].any(axis=0)).astype(np.int32)
         inputs = _products(matrix[points], log_w[near])
-        for row, n in zip(inputs, points.tolist(), strict=True):
-            own = np.isin(near, lists[j]) | np.isin(near, ids[n])
-            fields = near[own].astype(np.int32)
-            scores = _base(base, base_row, n)[fields] + scale[n] * row[own]
-            _write(n, _activities(scores, fields, ids.shape[1]), ids, s, log_sum)
+        scores = _bases(base, base_row, points)[:, near] + scale[points, None] * inputs
+        _write(np.where(candidate[:, near], scores, EMPTY), near, points, ids, s, log_sum)
 
 
 def build_lists(ids: Array, lists: Array, n_threads: int) -> None:
@@ -263,10 +273,11 @@ def hebbian_step(
 
 
 def class_posterior(r: Array, fields: Array, s: Array) -> Array:
-    """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8); a field that no class has reached contributes nothing."""
-    reached = r[fields].sum(axis=1)
-    share = np.divide(s, reached, out=np.zeros_like(s, dtype=np.float64), where=reached > UNREACHED)
-    t: Array = share @ r[fields]
+    """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8) of each point; a field that no class has reached adds nothing."""
+    own = r[fields]
+    reached = own.sum(axis=-1)
+    share = np.divide(s, reached, out=np.zeros(s.shape), where=reached > UNREACHED)
+    t: Array = (share[..., None, :] @ own)[..., 0, :]
     return t
 
 
@@ -291,25 +302,27 @@ def learn_classes(
 
     Class k votes with sizes[k] R_k, or all alike (None).
     """
+    row, width = np.repeat(np.arange(label.size), np.diff(indptr)), np.diff(indptr).max(initial=0)
+    fields, s = np.zeros((label.size, width), np.int32), np.zeros((label.size, width))
+    column = np.arange(row.size) - indptr[row]
+    fields[row, column], s[row, column] = indices, values
     now = r[:, :n_classes].astype(np.float64)
     voice = np.ones(n_classes) if sizes is None else sizes.astype(np.float64)
     for start in range(0, order.size, batch):
         points = order[start : start + batch]
-        for n in points:
-            taught[n] = label[n]
-            if label[n] < 0 and self_label:
-                place = slice(indptr[n], indptr[n + 1])
-                t = class_posterior(now * voice, indices[place], values[place])
-                second, best = np.sort(np.append(t, 0.0))[-2:]
-                taught[n] = np.argmax(t) if best - second > threshold else -1
+        taught[points] = label[points]
+        if self_label and (label[points] < 0).any():
+            unknown = points[label[points] < 0]
+            t = class_posterior(now * voice, fields[unknown], s[unknown])
+            second = np.partition(t, -2, axis=1)[:, -2] if n_classes > 1 else 0
+            taught[unknown] = np.where(t.max(axis=1) - second > threshold, t.argmax(axis=1), -1)
         points = points[taught[points] >= 0]
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         mass = np.bincount(taught[points], weights=w, minlength=n_classes)
         eps = np.minimum(rate, 1 / np.maximum(mass, 1e-300))
         now *= 1 - eps * mass
-        for n, w_n in zip(points, w, strict=True):
-            place = slice(indptr[n], indptr[n + 1])
-            now[indices[place], taught[n]] += eps[taught[n]] * w_n * values[place]
+        own = taught[points, None]
+        np.add.at(now, (fields[points], own), eps[own] * w[:, None] * s[points])
     r[:, :n_classes] = np.where(now < UNREACHED, 0, now)
 
 

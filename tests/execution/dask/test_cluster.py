@@ -53,7 +53,7 @@ def test_a_scheduler_without_workers(counts: Any, monkeypatch: pytest.MonkeyPatc
         mixture(execution=Dask(local.scheduler_address)).fit(counts)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.parametrize("during_a_pass", [False, True])
 def test_a_scheduler_that_dies(
     counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_a_pass: bool
