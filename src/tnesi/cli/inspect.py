@@ -57,7 +57,7 @@ def info(model: Model, as_json: Json = False) -> None:
     if header.image_shape:
         learned["image"] = "x".join(map(str, header.image_shape))
     lines = [
-        [f"{section}: {key}" if section else key, _short(value)]
+        [f"{section}: {key}" if section else key, f"{value:.6g}" if isinstance(value, float) else str(value)]
         for section, entries in sections.items()
         for key, value in entries.items()
         if value not in ("", None)
@@ -77,10 +77,6 @@ def info(model: Model, as_json: Json = False) -> None:
         versions=header.versions,
         shapes=header.shapes,
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @errors_for_people

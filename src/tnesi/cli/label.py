@@ -90,7 +90,7 @@ def label(
     from tnesi.estimators.parameters import check_rows
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.model.rows import check_sums, row_sums
-    from tnesi.model_file import load
+    from tnesi.model_file import load, read_header
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings, check_features
     from tnesi.studio.security import Door
@@ -109,8 +109,8 @@ def label(
 
         own = labels == _OWN
         found = open_data(
-            data, labels=None if own else labels, label_column=label_column, image_shape=_shape_of(model),
-            progress=tell_parts(progress),
+            data, labels=None if own else labels, label_column=label_column, progress=tell_parts(progress),
+            image_shape=None if model is None else read_header(model).image_shape,
         )  # fmt: skip
         if found.rows.n_rows < 2 or found.rows.n_features < 2:
             raise ValueError(
@@ -228,15 +228,6 @@ def _n_fields(text: str | None) -> Any:
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise ValueError(f"--fields {text}: give a whole number from 1 on, or auto")
     return int(text)
-
-
-def _shape_of(model: Path | None) -> tuple[int, int] | None:
-    """Return the size to which images have to be scaled for a model."""
-    if model is None:
-        return None
-    from tnesi.model_file import read_header
-
-    return read_header(model).image_shape
 
 
 def _project_of(data: str) -> Path:

@@ -53,6 +53,7 @@ def reproduce(
     """
     from tnesi.paper import TARGETS, read_protocol
     from tnesi.paper import reproduce as run
+    from tnesi.paper.summary import summarize
     from tnesi.report.page import write_report
     from tnesi.report.text import text_tables
     from tnesi.report.words import measured
@@ -83,7 +84,7 @@ def reproduce(
         _notes(out, folder)
         out.say(f"{measured(folder.configuration)}.")
         out.say(f"Report: {page}")
-        results[protocol.name] = {"folder": place, "report": page, "summary": _summary(folder)}
+        results[protocol.name] = {"folder": place, "report": page, "summary": summarize(folder)}
     out.finish(results=results)
 
 
@@ -128,12 +129,6 @@ def _notes(out: Output, folder: RunFolder) -> None:
 
 def _names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(","))
-
-
-def _summary(folder: RunFolder) -> list[dict[str, Any]]:
-    from tnesi.paper.summary import summarize
-
-    return summarize(folder)
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:

@@ -44,7 +44,7 @@ def recognize(path: Path) -> Kind:
         raise DataError(f"{path} is packed with gzip, but not a CSV or IDX file: unpack it with gunzip")
     kind = _kind(head)
     if kind is None:
-        raise unknown_content(path)
+        raise DataError(f"{path} is nothing that can be read. What can be: {READABLE}")
     return kind
 
 
@@ -81,8 +81,3 @@ def is_gzip(path: Path) -> bool:
 def open_plain(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacked if it is packed with gzip."""
     return cast("IO[bytes]", gzip.open(path)) if is_gzip(path) else path.open("rb")
-
-
-def unknown_content(path: Path) -> DataError:
-    """Return the error for content that is none of what can be read."""
-    return DataError(f"{path} is nothing that can be read. What can be: {READABLE}")

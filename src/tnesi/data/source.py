@@ -51,7 +51,7 @@ def damaged(where: str | Path) -> Iterator[None]:
         if is_lack_of_memory(error, outside):
             raise no_memory(where) from error
         raise DataError(
-            f"{where} is damaged, incomplete or not what it seems ({error or type(error).__name__}): "
+            f"{where} is damaged, incomplete or not what it seems ({str(error)[:500] or type(error).__name__}): "
             "fetch it or save it again"
         ) from error
 

@@ -78,9 +78,10 @@ def _contents(folder: RunFolder) -> Row:
         summary = words.summary_of_weights(configuration, folder.records)
         sections = weights_sections(folder, press)
     sections += [*_times(configuration, folder.records), _circumstances(configuration)]
+    of_paper = f"{configuration['reference']} of the paper, reproduced" if configuration.get("reference") else ""
     return {
         "title": configuration["title"],
-        "subtitle": _subtitle(configuration),
+        "subtitle": " · ".join(text for text in (of_paper, words.measured(configuration)) if text),
         "banners": words.banners(configuration, folder.records),
         "notes": configuration.get("notes", []),
         "quick": bool(configuration.get("quick")),
@@ -88,11 +89,6 @@ def _contents(folder: RunFolder) -> Row:
         "sections": sections,
         "name": configuration["name"],
     }
-
-
-def _subtitle(configuration: Row) -> str:
-    of_paper = f"{configuration['reference']} of the paper, reproduced" if configuration.get("reference") else ""
-    return " · ".join(text for text in (of_paper, words.measured(configuration)) if text)
 
 
 def _times(configuration: Row, records: list[Row]) -> list[Section]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from math import inf, isnan
+from math import isnan
 from typing import Any
 
 from tnesi.paper.likelihood import wanted_curves
@@ -176,7 +176,8 @@ def summary_of_likelihood(rows: list[Row]) -> str:
             f"After {best['iterations']} iterations, C' = {best['truncation']} has the highest log-likelihood: "
             f"{best['log_likelihood']['mean']:.3f} nats per row"
         )
-        near = [row for row in rows if row is not best and _behind(best, row) < CLOSE]
+        highest = best["log_likelihood"]["mean"]
+        near = [row for row in seen if row is not best and highest - row["log_likelihood"]["mean"] < CLOSE]
         close = _and([str(row["truncation"]) for row in near]) if near else ""
         said[-1] += f". C' = {close} {'is' if len(near) == 1 else 'are'} within {CLOSE} nats of it." if near else "."
     tested = [row for row in rows if "error" in row]
@@ -184,10 +185,6 @@ def summary_of_likelihood(rows: list[Row]) -> str:
         least = min(tested, key=lambda row: row["error"]["mean"])
         said.append(f"C' = {least['truncation']} has the lowest test error, {least['error']['mean']:.2f} %.")
     return " ".join(said)
-
-
-def _behind(best: Row, row: Row) -> float:
-    return float(best["log_likelihood"]["mean"] - row["log_likelihood"]["mean"]) if "log_likelihood" in row else inf
 
 
 def summary_of_weights(configuration: Row, records: list[Row]) -> str:

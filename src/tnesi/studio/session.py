@@ -254,12 +254,13 @@ class Session:
         found = []
         for label, seems, one in self._clashes:
             if view.labels.get(one.row) == label:  # nobody has looked again yet
+                several = f"{seems}s" if len(seems) == 1 else f"rows of {seems}"
                 entry = {
                     "row": one.row,
                     "label": label,
                     "seems": seems,
                     "probability": round(one.probability, 4),
-                    "text": f"this {label} sits among {_several(seems)}: look again",
+                    "text": f"this {label} sits among {several}: look again",
                 }
                 found.append(self.with_words(entry))
         return found
@@ -318,10 +319,6 @@ class Session:
         if self.shown.kind == "words":
             entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
         return entry
-
-
-def _several(name: str) -> str:
-    return f"{name}s" if len(name) == 1 else f"rows of {name}"
 
 
 def _readable(texts: Sequence[str]) -> Iterator[Json]:

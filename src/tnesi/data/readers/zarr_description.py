@@ -53,7 +53,9 @@ def open_array(folder: Path) -> tuple[Any, Packing]:
         or 0 in chunks
         or max(*array.shape, *chunks) > 2**60
     ):
-        raise DataError(f"{folder} has the shape {array.shape} in chunks {chunks}, which do not fit: save it again")
+        raise DataError(
+            f"{folder} has a shape and chunks that do not fit ({str(array.shape)[:80]}, {str(chunks)[:80]}): save it again"
+        )
     n_bytes = math.prod(chunks) * array.dtype.itemsize
     if n_bytes > _LARGEST_CHUNK:
         raise DataError(f"{folder} has chunks of {n_bytes / 1e9:.1f} GB: save it with chunks of at most 1 GB")
