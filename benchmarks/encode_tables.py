@@ -98,7 +98,10 @@ def plain(frame: pd.DataFrame) -> Array:
             frame[column] = values.astype(str)
     encoder = make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include=np.number)),
-        (OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist"), make_column_selector(dtype_exclude=np.number)),
+        (
+            OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist"),
+            make_column_selector(dtype_exclude=np.number),
+        ),
         sparse_threshold=0,
     )  # fmt: skip
     return np.asarray(encoder.fit_transform(frame))

@@ -7,14 +7,12 @@ is outside of the box, so a picture in portrait format has no edges where its si
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.kernels.blas import single_threaded_blas
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Size = tuple[int, int]
 """Height and width."""
 

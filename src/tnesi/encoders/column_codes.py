@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from tnesi.encoders.column_kinds import as_numbers, as_texts, as_times, most_frequent
 from tnesi.encoders.columns import Column
 from tnesi.encoders.soft_bins import positions, quantile_knots, soft_bins
 from tnesi.encoders.text import TextEncoder
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 BINS_SHARE = 0.2
 """Share of the bins in a number's weights. They are sharp, so the two smooth scales take the larger part."""

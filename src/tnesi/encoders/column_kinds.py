@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.encoders.columns import Column, text_of
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Kind = Literal["number", "time", "category", "text", "drop"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

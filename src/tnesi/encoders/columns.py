@@ -16,10 +16,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MISSING_TEXTS = frozenset(
     {"", "?", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>", "-", ".", "#value!", "#div/0!"}

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.system.files import replacing
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Item = TypeVar("Item")
 
 BATCH = 256

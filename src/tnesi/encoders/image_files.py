@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.encoders.canvas import Size, fitted_size, resized
 from tnesi.encoders.values import as_color, range_of, scaled
 from tnesi.system.memory import free_memory, is_lack_of_memory
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
 MOST_PIXELS = 64_000_000

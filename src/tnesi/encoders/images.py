@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -19,8 +18,7 @@ from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loa
 from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
 from tnesi.encoders.values import as_gray, known_range, range_of
 from tnesi.system.threads import resolve_threads
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 LARGEST_SIZE = 512
 """Of the canvas, in pixels along the longer side."""

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from tnesi.encoders.canvas import Size, box_for, fitted_size, resized
 from tnesi.encoders.image_files import ImageFileError, Problem, image_size, read_image
 from tnesi.encoders.values import as_color, as_gray, known_range, on_white, scaled
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Path = str | PathLike[str]
 _T = TypeVar("_T")
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,8 @@ from scipy.special import rel_entr
 from tnesi.encoders.canvas import Size
 from tnesi.encoders.values import as_gray
 from tnesi.kernels import color_histograms, oriented_gradients
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Boxes = npt.NDArray[np.int32] | None
 
 _DIRECTIONS, _OUTLINES = 8, 9

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from tnesi.encoders.columns import Table
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 class RowSample:

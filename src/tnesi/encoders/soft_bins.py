@@ -9,12 +9,9 @@ numbers beyond 2^53 stay apart.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 
 def quantile_knots(values: Array, n_knots: int) -> Array:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -18,8 +17,8 @@ from tnesi.encoders.column_kinds import KINDS, Kind, Recognized, recognize
 from tnesi.encoders.columns import Column, Table, read_table
 from tnesi.encoders.row_sample import RowSample
 from tnesi.encoders.states import new_state, parameters_of
+from tnesi.types import Array
 
-Array = npt.NDArray[Any]
 Rows = Array | sparse.csr_array
 
 _DENSE_FEATURES = 1_000

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
@@ -24,8 +23,7 @@ from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.vectors import VectorEncoder
 from tnesi.encoders.word_counts import HashedCounts, WordCounts
 from tnesi.encoders.words import WordAnalyzer
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _FEW_DOCUMENTS = 20
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 _LEVELS = (1.0, 255.0, 65535.0)
 """Values that white usually has."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -14,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tnesi.encoders.moments import Moments
 from tnesi.encoders.states import new_state, parameters_of
-
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 AUTO_SHARE, AUTO_LEAST = 0.5, 16
 """What "auto" keeps: this share of the variance, and at least so many directions."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import murmurhash3_32
 
-Array = npt.NDArray[Any]
+from tnesi.types import Array
 
 MOST_WORDS = 1_000_000
 

@@ -31,35 +31,38 @@ from __future__ import annotations
 from typing import Any
 
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
+from tnesi.training.rules import OnlineRule
 
 __all__ = ["ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncated_recurrent_nesi"]
 
 
 def ff_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, not truncated; the second layer learns from labeled rows only."""
-    return NeuralSimpletron(**{"truncation": None, "self_labeling": False, **changes})
+    return NeuralSimpletron(**{"rule": OnlineRule(), "truncation": None, "self_labeling": False, **changes})
 
 
 def ff_plus_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, not truncated, with self-labeling."""
-    return NeuralSimpletron(**{"truncation": None, **changes})
+    return NeuralSimpletron(**{"rule": OnlineRule(), "truncation": None, **changes})
 
 
 def r_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, not truncated; the second layer learns from labeled rows only."""
-    return NeuralSimpletron(**{"truncation": None, "self_labeling": False, "recurrent": True, **changes})
+    return NeuralSimpletron(
+        **{"rule": OnlineRule(), "truncation": None, "self_labeling": False, "recurrent": True, **changes}
+    )
 
 
 def r_plus_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, not truncated, with self-labeling."""
-    return NeuralSimpletron(**{"truncation": None, "recurrent": True, **changes})
+    return NeuralSimpletron(**{"rule": OnlineRule(), "truncation": None, "recurrent": True, **changes})
 
 
 def t_nesi(**changes: Any) -> NeuralSimpletron:
     """Feed-forward, truncated, with self-labeling: the paper's network."""
-    return NeuralSimpletron(**changes)
+    return NeuralSimpletron(**{"rule": OnlineRule(), **changes})
 
 
 def truncated_recurrent_nesi(**changes: Any) -> NeuralSimpletron:
     """Recurrent, truncated, with self-labeling."""
-    return NeuralSimpletron(**{"recurrent": True, **changes})
+    return NeuralSimpletron(**{"rule": OnlineRule(), "recurrent": True, **changes})

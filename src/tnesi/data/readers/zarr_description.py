@@ -54,7 +54,8 @@ def open_array(folder: Path) -> tuple[Any, Packing]:
         or max(*array.shape, *chunks) > 2**60
     ):
         raise DataError(
-            f"{folder} has a shape and chunks that do not fit ({str(array.shape)[:80]}, {str(chunks)[:80]}): save it again"
+            f"{folder} has a shape and chunks that do not fit ({str(array.shape)[:80]}, {str(chunks)[:80]}): "
+            "save it again"
         )
     n_bytes = math.prod(chunks) * array.dtype.itemsize
     if n_bytes > _LARGEST_CHUNK:
