@@ -163,6 +163,11 @@ def fit(
                 skipped += skipped_tests
         else:
             tell_of_scales(found)
+        if tested is not None and tested.rows.n_features != found.rows.n_features:
+            raise ValueError(
+                f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give "
+                "test data of the same kind"
+            )
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # an error where there should be some
         progress.tell("looking at the data")
@@ -193,14 +198,8 @@ def _open(
 
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     tested = found.test if test is None else open_data(test, label_column=label_column)
-    # what is wrong with the test part should be known before learning
-    labeled = tested is not None and found.labels is not None and len(tested.y)
-    numbers = found.rows.kind == "numbers"
-    if tested is not None and labeled and numbers and tested.rows.n_features != found.rows.n_features:
-        raise ValueError(
-            f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give test "
-            "data of the same kind"
-        )
+    if tested is not None and found.labels is not None:
+        _ = tested.y  # an error where it has no labels
     return found, tested
 
 

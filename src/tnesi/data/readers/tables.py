@@ -27,15 +27,7 @@ MOST_COLUMNS = 200_000
 
 
 class NotNumbersError(DataError):
-    """A table that is not one of finite numbers.
-
-    Attributes
-    ----------
-    mixed : bool
-        Whether it may be a table of other columns.
-    """
-
-    mixed = True
+    """A table that is not one of finite numbers."""
 
 
 class Columns:
