@@ -232,6 +232,16 @@ def test_rows_depend_neither_on_threads_nor_on_other_rows(n_jobs: int, seed: int
     assert state == encoder.get_state()
 
 
+def test_scaled_rows_depend_neither_on_threads_nor_on_other_rows() -> None:
+    pictures = [np.random.default_rng(i).integers(0, 256, (60 + 9 * i, 80 + 7 * i, 3), np.uint8) for i in range(8)]
+    encoder = ImageEncoder(n_jobs=1).fit(pictures)
+    expected = encoder.transform(pictures)
+    for n_jobs in (1, 2, 5):
+        encoder.set_params(n_jobs=n_jobs)
+        np.testing.assert_array_equal(encoder.transform(pictures), expected)
+        np.testing.assert_array_equal(encoder.transform(pictures[3:5]), expected[3:5])
+
+
 def test_blocks_are_the_rows(photographs: Any) -> None:
     images = np.concatenate([photographs] * 6)
     encoder = ImageEncoder().fit(images)
