@@ -22,7 +22,7 @@ from tnesi.types import Array
 
 LARGEST_SIZE = 512
 """Of the canvas, in pixels along the longer side."""
-_USUAL_SIZE = 64
+_USUAL_SIZE = 32
 """Larger pictures are scaled down to it."""
 _SAMPLE = 1000
 """Pictures from which everything is learned."""
@@ -74,8 +74,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
     shape : tuple of int, default=None
         Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
     size : int or "auto", default="auto"
-        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 64 if that is
-        smaller.
+        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 32 if that is
+        smaller: details of larger pictures say less about what they show than outlines do.
     color : bool or "auto", default="auto"
         Whether colors are encoded beside gradients. "auto" encodes them if a sample of the pictures has any.
     n_jobs : int, default=None
