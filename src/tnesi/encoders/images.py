@@ -16,6 +16,7 @@ from tnesi.encoders.canvas import Size
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
 from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
+from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
@@ -249,11 +250,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             For `from_state`.
         """
         check_is_fitted(self)
-        return {
-            "encoder": "image",
-            "shape": None if self.shape is None else [int(side) for side in self.shape],
-            "size": self.size,
-            "color": self.color,
+        parameters = {"shape": self._shape(), "size": self.size, "color": self.color}
+        return new_state("ImageEncoder", parameters) | {
             "rows": asdict(self._rows),
             "levels": list(self._levels),
             "n_features_in": getattr(self, "n_features_in_", None),
@@ -272,11 +270,10 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         -------
         ImageEncoder
         """
+        parameters = parameters_of(state, "ImageEncoder")
         try:
-            if state["encoder"] != "image":
-                raise ValueError(f"it is of an encoder of the kind {state['encoder']!r}")
-            shape = state["shape"]
-            encoder = cls(None if shape is None else tuple(shape), size=state["size"], color=state["color"])
+            shape = parameters["shape"]
+            encoder = cls(None if shape is None else tuple(shape), size=parameters["size"], color=parameters["color"])
             encoder._check_parameters()
             rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
             if len(rows.canvas) != 2 or not all(
@@ -294,7 +291,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
                 raise TypeError(f"n_features_in is {n_flat!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"this is not the state of an ImageEncoder ({error!r}): use what get_state returned"
+                f"This is not the state of an ImageEncoder ({error!r}): use what get_state returned."
             ) from error
         encoder._set(rows, (black, white), n_flat)
         return encoder
