@@ -65,8 +65,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Categories that did not occur during fit count as rare; without a rare level they add nothing to their row, nor do
-    missing values in a column that had none. Infinite numbers are beyond the outermost bin, and count as in it.
+    A level has a third of a category's weight. The rest is spread in the proportions of all rows, so that a category
+    does not make more of a difference than a number. Categories that did not occur during fit count as rare; without a
+    rare level they have these proportions alone, as have missing values in a column that had none. Infinite numbers are
+    beyond the outermost bin, and count as in it.
 
     Examples
     --------
@@ -76,8 +78,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> encoder = TableEncoder().fit(table)
     >>> encoder.get_feature_names_out().tolist()
     ['age~20', 'age~40', 'age~60', 'age=missing', 'job=clerk', 'job=nurse']
-    >>> encoder.transform(pd.DataFrame({"age": [30], "job": ["nurse"]}))
-    array([[0.5, 0.5, 0. , 0. , 0. , 1. ]], dtype=float32)
+    >>> encoder.transform(pd.DataFrame({"age": [20], "job": ["nurse"]})).round(2)
+    array([[0.51, 0.16, 0.16, 0.16, 0.32, 0.68]], dtype=float32)
     """
 
     def __init__(
