@@ -2,8 +2,8 @@
 
     python benchmarks/encode_texts.py [--data FOLDER] [--model MODEL] [--mixtures 2] [--validate]
 
-`FOLDER` holds one folder of .txt files for each class (TNESI_DATA/bbc by default). Six sevenths of the documents are for
-training; --validate tests on a part of these instead, to compare encoders without the test documents.
+`FOLDER` holds one folder of .txt files for each class (TNESI_DATA/bbc by default). Six sevenths of the documents are
+for training; --validate tests on a part of these instead, to compare encoders without the test documents.
 """
 
 from __future__ import annotations
@@ -73,10 +73,8 @@ def measure(kind: str, encoder: TextEncoder, options: argparse.Namespace) -> lis
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     folder = Path(os.environ.get("TNESI_DATA", ".")) / "bbc"
-    parser.add_argument("--data", type=Path, default=folder, help="folder of a folder per class (default: %(default)s)")
-    parser.add_argument(
-        "--model", default="all-MiniLM-L6-v2", help="sentence-transformers model (default: %(default)s)"
-    )
+    parser.add_argument("--data", type=Path, default=folder, help="folder of folders (default: %(default)s)")
+    parser.add_argument("--model", default="all-MiniLM-L6-v2", help="of sentence-transformers (default: %(default)s)")
     parser.add_argument("--mixtures", type=int, default=2, help="mixtures for each encoder (default: %(default)s)")
     parser.add_argument("--validate", action="store_true", help="test on a part of the training documents")
     options = parser.parse_args()

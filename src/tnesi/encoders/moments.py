@@ -41,7 +41,8 @@ class Moments:
         total, shift = self.n + n, mean - self.mean
         if self.scatter is not None:
             centered = vectors - mean
-            self.scatter += centered.T @ centered + np.outer(shift, shift) * (self.n * n / total)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.scatter += centered.T @ centered + np.outer(shift, shift) * (self.n * n / total)
         self.mean = self.mean + shift * (n / total)
         self.n = total
 
@@ -52,7 +53,10 @@ class Moments:
         """
         assert self.scatter is not None
         shift = self.mean - center
-        variances, columns = np.linalg.eigh(self.scatter / self.n + np.outer(shift, shift))
+        covariances = self.scatter / self.n + np.outer(shift, shift)
+        if not np.isfinite(covariances).all():
+            raise ValueError("The vectors hold numbers whose squares are too large: divide them by a constant.")
+        variances, columns = np.linalg.eigh(covariances)
         order = np.argsort(variances)[::-1]
         directions = columns.T[order]
         largest = np.abs(directions).argmax(axis=1)

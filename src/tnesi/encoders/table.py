@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -140,6 +141,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if sample is None:
             self._check_kinds(table)
             sample = RowSample(self.sample_size, self.random_state)
+        sample = copy.copy(sample)  # if the block cannot be learned from, the earlier rows are as they were
         sample.add(table)
         codes, kinds, messages = self._learn_codes(sample.rows)
         self._sample, self._codes, self.kinds_, self.messages_ = sample, codes, kinds, messages
