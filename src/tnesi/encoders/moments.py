@@ -35,9 +35,10 @@ class Moments:
         self.scatter = np.zeros((n_dimensions, n_dimensions)) if covariances else None
 
     def add(self, vectors: Array) -> None:
-        n, mean = len(vectors), vectors.mean(axis=0)
+        n = len(vectors)
         if n == 0:
             return
+        mean = vectors.mean(axis=0)
         total, shift = self.n + n, mean - self.mean
         if self.scatter is not None:
             centered = vectors - mean
