@@ -215,11 +215,24 @@ def test_blocks_give_the_same_as_the_whole() -> None:
         warnings.simplefilter("ignore", UserWarning)
         for start in range(0, len(table), 30):
             parts.partial_fit(table.iloc[start : start + 30])
-    assert parts.n_samples_seen_ == whole.n_samples_seen_ == 200
+        once = TableEncoder().fit_blocks(table.iloc[start : start + 30] for start in range(0, len(table), 30))
+    assert parts.n_samples_seen_ == whole.n_samples_seen_ == once.n_samples_seen_ == 200
     expected = whole.transform(table)
+    np.testing.assert_array_equal(once.transform(table), expected)
     np.testing.assert_array_equal(parts.transform(table), expected)
     blocks = [whole.transform(table.iloc[start : start + 30]) for start in range(0, len(table), 30)]
     np.testing.assert_array_equal(np.concatenate(blocks), expected)
+
+
+def test_a_block_with_an_error_changes_nothing() -> None:
+    encoder = fitted({"n": [1.0, 2, 3, 4]})
+    expected = encoder.get_feature_names_out().tolist()
+    with pytest.raises(ValueError, match="lacks the columns 'n'"):
+        encoder.partial_fit({"other": [1.0, 2]})
+    assert encoder.get_feature_names_out().tolist() == expected
+    assert encoder.partial_fit({"n": [5.0]}).n_samples_seen_ == 5
+    with pytest.raises(ValueError, match="no blocks"):
+        TableEncoder().fit_blocks([])
 
 
 def test_a_stream_is_sampled_evenly() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -115,7 +115,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        return self._learn(X, None)
+        self._check_parameters()
+        return self._learn(self._extended(None, X))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a block of rows and from a sample of those of earlier calls.
@@ -133,17 +134,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         sample = getattr(self, "_sample", None)
         if sample is None and hasattr(self, "kinds_"):
             raise ValueError("An encoder from a file has no sample of rows to add to: fit a new one.")
-        return self._learn(X, sample)
-
-    def _learn(self, X: Any, sample: RowSample | None) -> Self:
         self._check_parameters()
-        table = _read(X)
+        return self._learn(self._extended(sample, X))
+
+    def fit_blocks(self, blocks: Iterable[Any]) -> Self:
+        """Learn from the rows of a stream in constant memory, as `fit` does from a table.
+
+        Unlike `partial_fit`, which can encode after each block, this learns once, after the last one.
+
+        Parameters
+        ----------
+        blocks : iterable of tables
+            Blocks of rows with the same columns.
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        self._check_parameters()
+        sample = None
+        for block in blocks:
+            sample = self._extended(sample, block)
+        if sample is None:
+            raise ValueError("Found array with 0 sample(s): there are no blocks to learn from.")
+        return self._learn(sample)
+
+    def _extended(self, sample: RowSample | None, block: Any) -> RowSample:
+        """Return the sample with the rows of a block, or a new one of these."""
+        table = _read(block)
         if sample is None:
             self._check_kinds(table)
             sample = RowSample(self.sample_size, self.random_state)
         sample = copy.copy(sample)  # if the block cannot be learned from, the earlier rows are as they were
         sample.add(table)
-        codes, kinds, messages = self._learn_codes(sample.rows)
+        return sample
+
+    def _learn(self, sample: RowSample) -> Self:
+        table = sample.rows
+        codes, kinds, messages = self._learn_codes(table)
         self._sample, self._codes, self.kinds_, self.messages_ = sample, codes, kinds, messages
         self.n_samples_seen_ = sample.n_seen
         self.n_features_in_ = len(table.columns)
