@@ -45,7 +45,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What columns hold, where it should not be recognized: from names to "number", "time", "category", "text" or
         "drop".
     sample_size : int, default=50000
-        Learn from a random sample of so many rows where there are more. `partial_fit` needs no more memory.
+        Largest number of rows to learn from: a random sample of the rows if there are more.
     sparse_output : bool or "auto", default="auto"
         Whether rows are a CSR array. "auto" is True if there is a column of texts, or more than 1,000 features.
     random_state : int, default=0

@@ -16,7 +16,7 @@ from tnesi.encoders.states import new_state, parameters_of
 from tnesi.types import Array
 
 AUTO_SHARE, AUTO_LEAST = 0.6, 16
-"""What "auto" keeps: this share of the variance, and at least so many directions."""
+"""What "auto" keeps: a share of the variance, and a minimum number of directions."""
 MOST_DIMENSIONS = 4096
 """With more, the matrix of covariances would be large: vectors stay in the directions that they have."""
 
