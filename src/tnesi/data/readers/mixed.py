@@ -54,9 +54,7 @@ class MixedSource(Source):
             yield part.column(0).to_pylist() if self.kind == "documents" else part
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
-        raise DataError(
-            "not all columns are numbers: encode them first, for example with tnesi.encoders.TableEncoder"
-        )
+        raise DataError("not all columns are numbers: encode them first, for example with tnesi.encoders.TableEncoder")
 
 
 def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
