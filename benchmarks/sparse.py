@@ -28,7 +28,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.fields import Fields, draw_distinct, start_from_rows
 from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbors import look_at_all
+from tnesi.search.neighbors import search_all
 
 N, WORDS, TOPICS = 18_774, 61_188, 20
 NORM = 1.3
@@ -121,7 +121,7 @@ def _start(rows: Rows, n_fields: int) -> Fields:
 
 def _search(fields: Fields, X: Any) -> float:
     rows = normalize(X, NORM * X.shape[1])
-    return best_of(10, lambda: look_at_all(fields, rows, None, TRUNCATION, THREADS))
+    return best_of(10, lambda: search_all(fields, rows, None, TRUNCATION, THREADS))
 
 
 def _fit(n_fields: int, X: Any) -> float:

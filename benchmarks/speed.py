@@ -19,7 +19,7 @@ from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, draw_distinct, start_from_rows
 from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.search.exact import ExactSearch, blocks_for
-from tnesi.search.neighbors import NeighborSearch, look
+from tnesi.search.neighbors import NeighborSearch, search_lists
 from tnesi.system.threads import resolve_threads
 from tnesi.training.em import run_em
 from tnesi.training.monitor import Monitor
@@ -52,9 +52,11 @@ def iteration(options: argparse.Namespace) -> list[Row]:
         exact_e = best_of(3, lambda: exact.start(fields, rows))
     spare, _ = fields.m_step(rows, None, activities, THREADS)
     m_step = best_of(5, lambda: fields.m_step(rows, None, activities, THREADS, spare))
-    lists = best_of(5, lambda: search.remember(activities.ids, C))
+    lists = best_of(5, lambda: search.build_lists(activities.ids, C))
     near: Any = search.lists
-    search_time = best_of(5, lambda: look(fields, rows, None, activities.best, near, activities.copy(), THREADS))
+    search_time = best_of(
+        5, lambda: search_lists(fields, rows, None, activities.best, near, activities.copy(), THREADS)
+    )
     exact_time, time_without_lists = exact_e + m_step, search_time + m_step
     return [
         Row("unit: product of one exact E-step, 60,000 x 784 x 10,000", unit, "s"),

@@ -1,7 +1,7 @@
-"""Cross-validation where most rows have no label: unlabeled rows help to learn, and are never scored.
+"""Cross-validation with unlabeled rows, which are used for training but not scored.
 
-scikit-learn's splitters and scorers take the marker of unlabeled rows (-1) for one more class. `SemiSupervisedKFold`
-puts unlabeled rows into every training set and none into a test set; `labeled_scorer` leaves them out of any score.
+scikit-learn's splitters and scorers treat the marker of unlabeled rows (-1) as another class. `SemiSupervisedKFold`
+puts all unlabeled rows into every training set and none into a test set; `labeled_scorer` leaves them out of a score.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from tnesi.errors import InvalidDataError
 from tnesi.labeling.labels import encode_labels, given_labels
 from tnesi.types import Array
 
@@ -28,13 +29,13 @@ class SemiSupervisedKFold(BaseCrossValidator):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds. Every class needs at least this many labels to be in every test set.
+        Number of folds. A class with fewer labels is missing from some test sets.
     shuffle : bool, default=False
         Whether to shuffle the labeled rows of each class before splitting.
     random_state : int, RandomState instance or None, default=None
         Seeds the shuffling.
     unlabeled : object, default=-1
-        The marker of rows without a label. Missing values and empty strings are unlabeled in any case.
+        The marker of rows without a label. Missing values and empty strings are always unlabeled.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class SemiSupervisedKFold(BaseCrossValidator):
             Ignored.
         """
         if y is None:
-            raise ValueError("SemiSupervisedKFold needs the labels: pass y")
+            raise InvalidDataError("SemiSupervisedKFold needs the labels", parameter="y", advice="pass {y}")
         codes, _ = encode_labels(y, self.unlabeled)
         labeled = np.flatnonzero(codes >= 0)
         folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
@@ -115,7 +116,7 @@ def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: Any = -1) 
 
 
 class _LabeledScorer:
-    """A class and not a closure: it can be pickled for parallel jobs."""
+    """A scorer that can be pickled for parallel jobs, unlike a closure."""
 
     def __init__(self, scoring: str | Scorer | None, unlabeled: Any) -> None:
         self._scoring, self._unlabeled = scoring, unlabeled
@@ -123,7 +124,11 @@ class _LabeledScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         labeled, labels = given_labels(y, self._unlabeled)
         if not labeled.size:
-            raise ValueError("no row to score has a label: use SemiSupervisedKFold, whose test sets are labeled")
+            raise InvalidDataError(
+                "no row to score has a label",
+                parameter="y",
+                advice="use SemiSupervisedKFold, whose test sets are labeled",
+            )
         weight = {} if sample_weight is None else {"sample_weight": _safe_indexing(sample_weight, labeled)}
         scorer = check_scoring(estimator, scoring=self._scoring)
         return float(scorer(estimator, _safe_indexing(X, labeled), labels, **weight))

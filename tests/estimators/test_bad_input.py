@@ -91,14 +91,14 @@ def test_very_many_blank_rows_of_a_wide_sparse_matrix() -> None:
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_a_prior_that_outweighs_the_data(kind: Any) -> None:
     """Fields would differ by rounding errors, in other ways for sparse rows than for dense ones."""
-    with pytest.raises(ValueError, match=r"prior_strength=1e\+06 outweighs the data, 8 rows per field.*at most 80;"):
+    with pytest.raises(ValueError, match=r"prior_strength=1e\+06 outweighs the data \(8 rows per field\).*at most 80;"):
         PoissonMixture(5, row_sum=30, prior_strength=1e6).fit(kind(X))
     PoissonMixture(5, row_sum=30, prior_strength=80, max_iter=3, tol=0).fit(kind(X))
 
 
 def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tnesi.system.memory.free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"11 fields of 6 features take .* GB .*n_components=6 or fewer, or use fewer"):
+    with pytest.raises(ValueError, match=r"11 fields of 6 features need .* GB .*n_components=6 or fewer, or use fewer"):
         PoissonMixture(11, row_sum=30).fit(X)
     with pytest.raises(ValueError, match=r"n_components=3 or fewer, or fewer mixtures, or use fewer features"):
         SimpletronClassifier(PoissonMixture(4, row_sum=30), n_mixtures=4).fit(X, y)
@@ -113,9 +113,9 @@ def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
         ({"n_components": 0}, "n_components=0: pass an integer of at least 1, or 'auto'"),
         ({"n_components": 2.5}, r"n_components=2\.5"),
         ({"n_components": "many"}, "n_components='many'"),
-        ({"n_components": 41}, "n_components=41 is more than the 40 rows that differ once normalized: pass fewer"),
+        ({"n_components": 41}, "n_components=41 exceeds the number of distinct rows .*: pass fewer"),
         ({"truncation": 0}, "truncation=0"),
-        ({"n_components": 5, "truncation": 6}, "truncation=6 is more than the 5 fields: pass at most"),
+        ({"n_components": 5, "truncation": 6}, "truncation=6 exceeds the number of fields .*: pass at most"),
         ({"row_sum": 6}, "row_sum=6 must be larger than the number of features"),
         ({"row_sum": -1}, "row_sum=-1"),
         ({"row_sum": "big"}, "row_sum='big'"),
@@ -126,7 +126,7 @@ def test_fields_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
         ({"n_jobs": 2.5}, "n_jobs=2.5"),
         ({"n_jobs": 2**40}, "at most 1024"),
         ({"execution": Local(callback=3)}, "callback=3: pass a function"),
-        ({"execution": Local(resume=True)}, "resume=True needs the folder that has the state: pass it as checkpoint"),
+        ({"execution": Local(resume=True)}, "resume=True needs the folder with the state: pass it as checkpoint"),
         ({"execution": "dask"}, "execution='dask' is not an execution"),
         ({"search": "guess"}, "search='guess'"),
         ({"max_iter": 0}, "max_iter=0"),
@@ -221,7 +221,7 @@ def test_after_fit() -> None:
         clf.predict(X[:, :5])
     with pytest.raises(ValueError, match=r"39 labels.*40 rows"):
         clf.fit_labels(y[:39])
-    with pytest.raises(ValueError, match="no labels at all"):
+    with pytest.raises(ValueError, match="y has no labels"):
         clf.fit_labels(np.full(40, -1))
     assert clf.predict(np.zeros((1, 6))).shape == (1,)
     with pytest.raises(ValueError, match="n_samples=0"):

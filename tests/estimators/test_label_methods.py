@@ -240,7 +240,7 @@ def test_weights_count_in_the_share_of_the_unknown(data: Data) -> None:
         ({"unknown_classes": 1.5}, "unknown_classes=1.5"),
         ({"unknown_classes": True}, "unknown_classes=True"),
         *(
-            ({"unknown_classes": 2, "labeling": labeling}, "unknown_classes=2: .*pass labeling='clusters' or .*'auto'")
+            ({"unknown_classes": 2, "labeling": labeling}, "unknown_classes=2 .*pass labeling='clusters' or .*'auto'")
             for labeling in ("spreading", "self-labeling", "supervised", SelfLabeling())
         ),
     ],

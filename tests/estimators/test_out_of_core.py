@@ -170,7 +170,7 @@ def test_what_needs_the_rows_in_memory_says_so(counts: Any, tmp_path: Path) -> N
         NeuralSimpletron(60, row_sum=90, rule=OnlineRule(max_iter=1)).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(ValueError, match="truncation=None needs the rows in memory"):
         learned(X, truncation=None)
-    with pytest.raises(ValueError, match="leave them out before"):
+    with pytest.raises(ValueError, match="remove these rows first"):
         learned(X, np.arange(len(X)))
 
 
@@ -188,7 +188,7 @@ def test_too_many_or_too_few_rows(counts: Any) -> None:
             return iter([counts])
 
     for n_rows in (len(counts) - 1, len(counts) + 1):
-        with pytest.raises(ValueError, match="say how many there are"):
+        with pytest.raises(ValueError, match="pass the correct number of rows"):
             learned(Rows(n_rows))
 
 
@@ -226,14 +226,14 @@ def test_no_room_for_activities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)
-    with pytest.raises(OSError, match=r"has no room for them \(No space left on device\): set TMPDIR"):
+    with pytest.raises(OSError, match=r"has no room for it \(No space left on device\): set TMPDIR"):
         activities.Activities.large(100, 5)
 
 
 def test_predictions_of_too_many_or_too_few_rows(counts: Any) -> None:
     mixture = PoissonMixture(10, max_iter=2, tol=0, random_state=0).fit(counts)
     for n_rows in (len(counts) - 1, len(counts) + 1):
-        with pytest.raises(ValueError, match="say how many there are"):
+        with pytest.raises(ValueError, match="pass the correct number of rows"):
             mixture.predict(BlockSource([counts], n_rows))
 
 

@@ -259,7 +259,7 @@ def test_classes_grow(shuffled: tuple[Any, Any, Any, Any]) -> None:
     clf.partial_fit(X[1000:], names[y[1000:]])
     assert sorted(clf.classes_) == sorted(names)
     assert clf.score(X_test, names[y_test]) > 0.85
-    with pytest.raises(ValueError, match="not of the kind"):
+    with pytest.raises(ValueError, match="do not have the type"):
         clf.partial_fit(X[:5], y[:5])
 
 

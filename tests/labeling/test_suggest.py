@@ -55,7 +55,7 @@ def test_one_row_of_each_cluster(planted: Planted, seed: int) -> None:
     s, truth = planted([300] * 6, seed=seed)
     found = suggest(labeler_of(s, seed=seed), Known.nothing(truth.size), 6)
     assert sorted(truth[rows_of(found)]) == list(range(6))
-    assert all("among which there is no label" in one.reason and one.classes == () for one in found)
+    assert all("without a label" in one.reason and one.classes == () for one in found)
 
 
 def test_large_clusters_first(planted: Planted) -> None:
@@ -113,7 +113,7 @@ def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
     known = Known(label, np.arange(3), t, np.ones(3), np.arange(3))
     found = explore(labeler_of(s), known, 5, n_parts=5)
     assert truth[rows_of(found)].tolist()[:2] == [4, 3]
-    assert all("there is no label" in one.reason for one in found)
+    assert all("without a label" in one.reason for one in found)
     assert {truth[row] for row in rows_of(found)} == {3, 4}
     assert not explore(labeler_of(s), known, 0, n_parts=5)
 
@@ -156,7 +156,7 @@ def test_chance_asks_classes_with_many_rows_for_each_label(planted: Planted) -> 
     # rows for each label and the next: 200, 100 and 33, then 133, 100 and 33, and so forth
     assert truth[rows_of(found)].tolist() == [0, 0, 0, 1, 0, 0, 1]
     assert found == audit(labeler, known, 7)
-    assert "400 rows taken for a" in found[0].reason
+    assert "400 rows predicted as a" in found[0].reason
     everything = audit(labeler, known, 1000, exclude=rows_of(found))
     assert set(rows_of(everything)) == set(range(700)) - {0, 400, 600, 601, *rows_of(found)}
     assert len(everything) == 700 - 4 - 7
@@ -170,7 +170,7 @@ def test_doubtful_names(planted: Planted) -> None:
     found = suggest(labeler_of(s), Known(label, np.arange(3), t, np.array([0.6, 0.6, 1]), np.array([1, 0, 0])), 2)
     assert {one.classes for one in found} == {(0, 1), (1, 0)}
     assert truth[rows_of(found)].tolist() in ([0, 1], [1, 0])
-    assert "taken for 0, which could be 1" in found[0].reason
+    assert "predicted as 0, which may be 1" in found[0].reason
 
 
 @pytest.mark.slow
@@ -259,7 +259,7 @@ def test_labels_of_an_earlier_fit_are_forgotten(digits: Any) -> None:
 
 
 def test_a_recurrent_network_needs_labels(digits: Any) -> None:
-    with pytest.raises(ValueError, match="no labels at all"):
+    with pytest.raises(ValueError, match="y has no labels"):
         NeuralSimpletron(150, row_sum=180, recurrent=True).fit(digits[0], np.full(len(digits[1]), -1))
 
 

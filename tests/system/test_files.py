@@ -46,7 +46,7 @@ def test_the_mode_follows_the_umask_and_then_the_old_file(tmp_path: Path) -> Non
 
 
 def test_a_place_that_cannot_be_written_is_known_before(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*: create it first"):
         check_place(tmp_path / "missing" / "model.tnesi")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         check_place(tmp_path)

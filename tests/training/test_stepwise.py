@@ -33,7 +33,8 @@ def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: in
     shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=iterations, shrinkage=shrinkage)
     if isinstance(search, NeighborSearch):
-        search.settle(fields, engine.sample(c), engine.sample_constant(c))
+        sample = engine.sample(c)
+        search.prepare(fields, sample.ids, sample.log_sum - engine.sample_constant(c))
     return Stepwise.of(fields, search, rows.row_sum, engine.activities.mass(c, None), strength), fields
 
 
@@ -41,7 +42,7 @@ def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: in
 def test_statistics_of_known_fields_are_those_of_the_m_step(strength: float) -> None:
     rows = some_rows(0, 400)
     stream, fields = begun(rows, 30, ExactSearch(5, 1), strength, iterations=60)
-    stream._renew(np.arange(30), 1)
+    stream._update(np.arange(30), 1)
     np.testing.assert_allclose(stream.fields.w, fields.w, rtol=1e-3)
     np.testing.assert_allclose(stream.statistics.sums.sum(axis=1), stream.statistics.mass * 50, rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Data that are read block by block: sources of `tnesi.data`, chunked arrays (Zarr, HDF5, Dask), large mapped files."""
+"""Data that are read in blocks: sources of `tnesi.data`, chunked arrays (Zarr, HDF5, Dask), large mapped files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.parameters import check_rows
 from tnesi.execution.spool import IN_MEMORY
 from tnesi.execution.store import grain_rows
@@ -16,12 +17,12 @@ from tnesi.types import Array
 
 
 def unwrapped(X: Any) -> Any:
-    """Return the sparse matrix of a source that holds one, which is in memory; anything else as it is."""
+    """Return the sparse matrix of a source that has one in memory; other data unchanged."""
     return X.csr if _is_source(X) and hasattr(X, "csr") else X
 
 
 def is_out_of_core(X: Any) -> bool:
-    """Whether data are to be read block by block instead of as a whole."""
+    """Return whether data are read in blocks instead of as a whole."""
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.nbytes > IN_MEMORY
     return _is_source(X) or (hasattr(X, "chunks") and len(getattr(X, "shape", ())) == 2)
@@ -38,7 +39,7 @@ def shape_of(X: Any) -> tuple[int, int]:
 
 
 def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator[Matrix]:
-    """Yield all rows in blocks that have been checked; data in memory are one block."""
+    """Yield all rows in checked blocks; data in memory are one block."""
     X = unwrapped(X)
     if not is_out_of_core(X):
         yield check_rows(estimator, X, reset=reset)
@@ -50,30 +51,43 @@ def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator
 
 
 def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bool) -> Matrix:
-    """Check some of the rows; an error says which."""
+    """Check a block of rows; errors contain their indices."""
     try:
         return check_rows(estimator, block, reset=reset)
     except ValueError as error:
-        raise type(error)(f"in rows {start} to {start + len(block) - 1}: {error}") from error
+        message = error.message if isinstance(error, TnesiError) else "{reason}"
+        values = error.values if isinstance(error, TnesiError) else {"reason": error}
+        raise InvalidDataError(
+            "in rows {first} to {last}: " + message,
+            advice=error.advice if isinstance(error, TnesiError) else "",
+            first=start,
+            last=start + len(block) - 1,
+            **values,
+        ) from error
 
 
 def _blocks(X: Any) -> Iterator[Array]:
     n_rows, n_features = shape_of(X)
     size = grain_rows(n_features)
     if _is_source(X):
-        yield from _as_announced(X.blocks(size), n_rows)
+        yield from _counted(X.blocks(size), n_rows)
         return
     for start in range(0, n_rows, size):
         yield np.array(X[start : start + size])
 
 
-def _as_announced(blocks: Iterator[Array], n_rows: int) -> Iterator[Array]:
-    """Yield blocks, which have so many rows together."""
+def _counted(blocks: Iterator[Array], n_rows: int) -> Iterator[Array]:
+    """Yield blocks, and raise an error unless they have `n_rows` rows in total."""
     found = 0
     for block in blocks:
         found += len(block)
         if found > n_rows:
-            raise ValueError(f"there are more rows than the {n_rows} that were announced: say how many there are")
+            break
         yield block
-    if found < n_rows:
-        raise ValueError(f"there are {found} rows, and {n_rows} were announced: say how many there are")
+    if found != n_rows:
+        raise InvalidDataError(
+            "the data have {comparison} rows than the {n_rows} of the source",
+            comparison="more" if found > n_rows else "fewer",
+            n_rows=n_rows,
+            advice="pass the correct number of rows",
+        )

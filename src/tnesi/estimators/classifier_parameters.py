@@ -1,4 +1,4 @@
-"""Valid parameters of a classifier."""
+"""Validation of the parameters of a classifier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tnesi.training.committee import MOST_MIXTURES
 
 
 def check_classifier(given: dict[str, Any]) -> None:
-    """Refuse parameters with which a classifier could not learn; `given` has them by their names."""
+    """Raise an error if a parameter is invalid; `given` has the parameters by name."""
     mixture = given["mixture"]
     if mixture is not None and not isinstance(mixture, PoissonMixture):
         raise InvalidParameterError(
@@ -29,7 +29,7 @@ def check_classifier(given: dict[str, Any]) -> None:
     check_integer("unknown_classes", given["unknown_classes"], 0, most=MOST)
     if given["unknown_classes"] and given["labeling"] not in ("auto", "clusters"):
         raise InvalidParameterError(
-            "{unknown_classes}={given}: classes without a label are found as clusters",
+            "{unknown_classes}={given} needs clusters, since unknown classes are found as clusters",
             given=given["unknown_classes"],
             parameter="unknown_classes",
             advice="pass {labeling:clusters} or {labeling:auto}",
@@ -40,7 +40,7 @@ def check_classifier(given: dict[str, Any]) -> None:
 
 
 def check_labeling(labeling: Any) -> None:
-    """Refuse ways to learn from labels that do not exist."""
+    """Raise an error unless `labeling` is a valid method or `SelfLabeling`."""
     if isinstance(labeling, SelfLabeling):
         check_real("threshold", labeling.threshold, 0, 1)
         check_real("learning_rate", labeling.learning_rate, 0, open_low=True)

@@ -1,4 +1,4 @@
-"""What all classifiers share: predictions and attributes of a fitted `ClassifierModel`."""
+"""The base class of the classifiers: predictions and attributes of a fitted `ClassifierModel`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from tnesi.errors import InvalidDataError
+from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.blocks import checked_blocks
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.labeling.labels import given_labels, is_unlabeled
@@ -25,8 +25,12 @@ from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
 
+class NotLearnedError(TnesiError, NotFittedError):
+    """A part of a classifier that has not been learned, or was not saved."""
+
+
 class FittedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that holds a `ClassifierModel`; subclasses learn it."""
+    """A classifier with a `ClassifierModel`, which subclasses learn."""
 
     unlabeled: Any
     n_jobs: int | None
@@ -41,7 +45,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         mixtures: Sequence[PoissonMixture],
         parameters: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Return a fitted classifier from what was learned elsewhere; `mixtures` are the estimators of its mixtures."""
+        """Return a fitted classifier from a model; `mixtures` are the estimators of its mixtures."""
         classifier = cls(**parameters or {})
         first = mixtures[0]
         classifier.n_features_in_ = model.n_features
@@ -52,7 +56,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         return classifier
 
     def settle(self) -> Self:
-        """Learn what has been put off, which is nothing after `fit`."""
+        """Learn what `partial_fit` has postponed; does nothing after `fit`."""
         check_is_fitted(self)
         return self
 
@@ -64,7 +68,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         return np.concatenate([model.posterior(self.activities_of(block)) for block in blocks])
 
     def activities_of(self, X: Matrix) -> sparse.csr_array:
-        """Return the activities of the first layer for rows that need no check, of shape (n_samples, n_fields)."""
+        """Return the first-layer activities of checked rows, of shape (n_samples, n_fields)."""
         return self.model_.activities_of(X, self._n_threads())
 
     def predict(self, X: Any) -> Array:
@@ -98,7 +102,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         at, labels = given_labels(y, self.unlabeled)
         if not at.size:
-            raise InvalidDataError("no row has a label to compare with", parameter="y", advice="pass the true classes")
+            raise InvalidDataError("no row has a label", parameter="y", advice="pass the true classes")
         if at.size < predicted.size:
             warnings.warn(
                 f"{predicted.size - at.size:,} of {predicted.size:,} rows have no label and are left out of the score; "
@@ -113,8 +117,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         """The fitted model, an immutable value."""
         check_is_fitted(self)
         if self._model is None:
-            raise NotFittedError(
-                "the second layer has not learned from the last batches yet: call settle() first, or predict"
+            raise NotLearnedError(
+                "the second layer has not learned from the last batches yet", advice="call settle() first, or predict"
             )
         return self._model
 
@@ -133,7 +137,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     @property
     def activities_(self) -> sparse.csr_array:
         """Activities of the training rows, of shape (n_samples, n_fields)."""
-        return self._stored("this attribute describes", NotFittedError)[1].activities
+        return self._stored()[1].activities
 
     @property
     def class_weights_(self) -> Array:
@@ -187,23 +191,24 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def _layer(self) -> SecondLayer:
         layer = self.model_.layer
         if layer is None:
-            raise NotFittedError(
-                "there are no labels yet: label the rows that suggest() returns, then call fit_labels with these labels"
+            raise NotLearnedError(
+                "there are no labels yet",
+                advice="label the rows that suggest() returns, then call fit_labels with these labels",
             )
         return layer
 
     def _labeled(self) -> ClassifierModel:
-        """Return the model, which has labels and knows its training rows."""
+        """Return a model with labels and training rows."""
         self._layer()
-        return self._stored("this attribute describes", NotFittedError)[0]
+        return self._stored()[0]
 
-    def _stored(self, what_for: str, kind: type[Exception] = ValueError) -> tuple[ClassifierModel, StoredRows]:
+    def _stored(self) -> tuple[ClassifierModel, StoredRows]:
         """Return the model and its training rows."""
         model = self.model_
         if model.rows is None or model.label is None:
-            raise kind(
-                f"the activities of the training rows were not saved with this classifier, and {what_for} them: call "
-                "fit, or save the original again with training=True"
+            raise NotLearnedError(
+                "the training rows were not saved with this classifier",
+                advice="call fit, or save the original again with training=True",
             )
         return model, model.rows
 
@@ -230,6 +235,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
-        # only the proportions within a row count: of scikit-learn's blobs in a plane one dimension is left
+        # only proportions within a row count, which reduces scikit-learn's two-dimensional blobs to one dimension
         tags.classifier_tags.poor_score = True
         return tags

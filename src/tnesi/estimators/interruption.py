@@ -1,4 +1,4 @@
-"""Ctrl-C where half a result is no result."""
+"""Ctrl-C during work for which partial results are useless."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tnesi.training.monitor import InterruptedWarning
 
 @contextmanager
 def raise_interrupts() -> Iterator[None]:
-    """Within, Ctrl-C ends the work, where `fit` by itself would return what it has learned so far.
+    """Return a context in which an interrupted `fit` raises KeyboardInterrupt instead of returning a partial result.
 
-    Iterations that end before `tol` is reached are no reason to warn here: the records show it.
+    Convergence warnings are ignored in it, since the records show whether `tol` was reached.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

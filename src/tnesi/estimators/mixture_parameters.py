@@ -1,4 +1,4 @@
-"""Valid parameters of a mixture."""
+"""Validation of the parameters of a mixture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 2**31 - 1
 
 
 def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
-    """Refuse numbers of fields, truncations and row sums with which a mixture could not learn."""
+    """Raise an error if the number of fields, the truncation or the row sum is invalid."""
     if n_components != "auto":
         check_integer("n_components", n_components, 1, ", or 'auto'", most=MOST)
     if truncation is not None:
@@ -24,7 +24,7 @@ def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
         too_many = n_components != "auto" and truncation > n_components
         if too_many and truncation != DEFAULT_TRUNCATION:
             raise InvalidParameterError(
-                "{truncation}={given} is more than the {fields} fields",
+                "{truncation}={given} exceeds the number of fields ({fields})",
                 given=truncation,
                 fields=n_components,
                 parameter="truncation",
@@ -35,7 +35,7 @@ def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
 
 
 def check_run(execution: Any, n_jobs: Any) -> None:
-    """Refuse settings of where a fit runs that make no sense."""
+    """Raise an error if the execution settings or the number of threads are invalid."""
     if n_jobs is not None and n_jobs != -1:
         check_integer("n_jobs", n_jobs, 1, ", or None or -1 for all processors", most=MOST_THREADS)
     if execution is None:
@@ -49,16 +49,16 @@ def check_run(execution: Any, n_jobs: Any) -> None:
         )
     if execution.callback is not None and not callable(execution.callback):
         raise InvalidParameterError(
-            "callback={given!r}", given=execution.callback, parameter="callback", advice="pass a function, or None"
+            "{callback}={given!r}", given=execution.callback, parameter="callback", advice="pass a function, or None"
         )
     if execution.resume and execution.checkpoint is None:
         raise InvalidParameterError(
-            "{resume:True} needs the folder that has the state", parameter="resume", advice="pass it as {checkpoint}"
+            "{resume:True} needs the folder with the state", parameter="resume", advice="pass it as {checkpoint}"
         )
 
 
 def check_mixture(given: dict[str, Any]) -> None:
-    """Refuse parameters with which a mixture could not learn; `given` has them by their names."""
+    """Raise an error if a parameter is invalid; `given` has the parameters by name."""
     check_fields(given["n_components"], given["truncation"], given["row_sum"])
     check_choice("search", given["search"], ("neighbors", "exact"))
     check_integer("max_iter", given["max_iter"], 1, most=MOST)

@@ -1,4 +1,4 @@
-"""NeuralSimpletron: the networks of the papers, learned by the published online rule; public as `tnesi.paper`."""
+"""NeuralSimpletron: the networks of the papers, learned with the published online rule; public as `tnesi.paper`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.mixture_parameters import LARGEST_PRIOR_STRENGTH, MOST, check_fields, check_run
-from tnesi.estimators.parameters import check_integer, check_real, refuse, unchanged_on_failure
+from tnesi.estimators.parameters import check_integer, check_real, reject, unchanged_on_failure
 from tnesi.estimators.poisson_mixture import PoissonMixture
-from tnesi.estimators.reading import mention_zero_rows, read_rows
+from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.estimators.simpletron_classifier import stored_rows
 from tnesi.execution.settings import Dask, Local
 from tnesi.labeling.labels import encode_labels, present_labels
@@ -45,9 +45,9 @@ class NeuralSimpletron(FittedClassifier):
     row_sum : float or "auto", default=900
         The sum A to which each row is normalized.
     self_labeling : bool, default=True
-        Whether unlabeled rows teach the second layer.
+        Whether the second layer also learns from unlabeled rows.
     recurrent : bool, default=False
-        Whether the second layer acts on the first one, which then also learns from the labels.
+        Whether the second layer acts on the first, which then also learns from the labels.
     threshold : float, default=0.6
         Minimum margin between the two best classes for a row to be self-labeled.
     rule : OnlineRule, EM or None, default=None
@@ -147,13 +147,13 @@ class NeuralSimpletron(FittedClassifier):
             rows = stored_rows(given, committee.activities)
             models = tuple(mixture.model for mixture in committee.mixtures)
             model = ClassifierModel(models, recurrent=bool(self.recurrent), rows=rows, label=label)
-            trouble = None
+            warning = None
             if top is not None:
                 if along is None:
                     top.begin(rows.activities.shape[1])
                 if isinstance(self._rule, EM):
                     top.learn(rows.activities)
-                model, trouble = replace(model, layer=self._layer_of(top, names)), interruption(top)
+                model, warning = replace(model, layer=self._layer_of(top, names)), interruption(top)
             parameters = {
                 "n_components": self.n_components,
                 "truncation": self.truncation,
@@ -166,9 +166,9 @@ class NeuralSimpletron(FittedClassifier):
             self._keep_mixtures([PoissonMixture.from_learned(committee.mixtures[0], feature_names, parameters)])
             self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
             self._keep_model(model, names)
-        mention_zero_rows(given)
-        if found := committee.trouble or trouble:
-            warnings.warn(found, stacklevel=2)
+        warn_zero_rows(given)
+        if warning := committee.warning or warning:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def fit_labels(self, y: Any) -> Self:
@@ -191,7 +191,7 @@ class NeuralSimpletron(FittedClassifier):
                 parameter="recurrent",
                 advice="call fit instead",
             )
-        model, rows = self._stored("fit_labels learns from")
+        model, rows = self._stored()
         label, names = encode_labels(y, self.unlabeled)
         if rows.present is not None and label.size == rows.n_given:
             label, names = present_labels(label, names, rows.present)
@@ -208,8 +208,8 @@ class NeuralSimpletron(FittedClassifier):
         top.learn(rows.activities)
         with unchanged_on_failure(self):
             self._keep_model(replace(model, layer=self._layer_of(top, names), label=label))
-        if trouble := interruption(top):
-            warnings.warn(trouble, stacklevel=2)
+        if warning := interruption(top):
+            warnings.warn(warning, stacklevel=2)
         return self
 
     @property
@@ -217,15 +217,15 @@ class NeuralSimpletron(FittedClassifier):
         return OnlineRule() if self.rule is None else self.rule
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameterError for parameters with which nothing could be learned, as `fit` does."""
+        """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""
         check_fields(self.n_components, self.truncation, self.row_sum)
         for name in ("self_labeling", "recurrent"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
-                refuse(name, getattr(self, name), "pass True or False")
+                reject(name, getattr(self, name), "pass True or False")
         check_real("threshold", self.threshold, 0, 1)
         rule = self._rule
         if not isinstance(rule, (OnlineRule, EM)):
-            refuse("rule", rule, "pass OnlineRule(...), EM(...) or None")
+            reject("rule", rule, "pass OnlineRule(...), EM(...) or None")
         check_integer("max_iter", rule.max_iter, 1, most=MOST)
         check_integer("batch_size", rule.batch_size, 1, most=MOST)
         check_real("label_learning_rate", rule.label_learning_rate, 0, open_low=True)
@@ -237,7 +237,7 @@ class NeuralSimpletron(FittedClassifier):
             check_real("prior_strength", rule.prior_strength, 0, LARGEST_PRIOR_STRENGTH)
         check_run(self.execution, self.n_jobs)
         if isinstance(self.execution, Dask) or (self.execution is not None and self.execution.checkpoint is not None):
-            refuse(
+            reject(
                 "execution",
                 self.execution,
                 "networks learn in this process, without checkpoints: pass Local(callback=...)",

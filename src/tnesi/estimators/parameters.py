@@ -1,4 +1,4 @@
-"""One place in which parameters and input are checked; errors say what to do next."""
+"""Validation of parameters and input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
-from tnesi.errors import InvalidParameterError
+from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.model.rows import Matrix
-from tnesi.system.interrupt import completed
+from tnesi.system.interrupt import delay_interrupt
 from tnesi.types import Array
 
 MOST_FEATURES = 2**31 - 1
@@ -25,7 +25,7 @@ def check_integer(name: str, value: Any, minimum: int, alternatives: str = "", *
     too_many = fits and most is not None and int(value) > most
     if not fits or too_many:
         limit = f" and at most {most}" if too_many else ""
-        refuse(name, value, f"pass an integer of at least {minimum}{limit}{alternatives}")
+        reject(name, value, f"pass an integer of at least {minimum}{limit}{alternatives}")
 
 
 def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> None:
@@ -33,15 +33,15 @@ def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_
     if not fits or (open_low and float(value) == low):
         least = "more than" if open_low else "at least"
         most = "" if high == np.inf else f" and at most {high:g}"
-        refuse(name, value, f"pass a number of {least} {low:g}{most}")
+        reject(name, value, f"pass a number of {least} {low:g}{most}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        refuse(name, value, f"pass one of {', '.join(map(repr, choices))}")
+        reject(name, value, f"pass one of {', '.join(map(repr, choices))}")
 
 
-def refuse(name: str, value: Any, advice: str) -> NoReturn:
+def reject(name: str, value: Any, advice: str) -> NoReturn:
     """Raise an error about the value of a parameter."""
     raise InvalidParameterError(
         "{" + name + "}={given}", parameter=name, given=repr(value), advice=advice.replace("{", "{{").replace("}", "}}")
@@ -56,27 +56,42 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
     checked: Matrix = validate_data(estimator, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
     if sparse.issparse(checked):
         if checked.shape[1] > MOST_FEATURES:
-            raise ValueError(f"n_features = {checked.shape[1]}: more than {MOST_FEATURES} cannot be learned")
+            raise InvalidDataError(
+                "X has {n_features} features, but at most {most} are supported",
+                parameter="X",
+                n_features=checked.shape[1],
+                most=MOST_FEATURES,
+                advice="use fewer features",
+            )
         checked = canonical(checked)
     if checked.shape[1] == 1:
-        raise ValueError("n_features = 1: a row is normalized to a constant sum, so it needs at least two features")
+        raise InvalidDataError(
+            "n_features = 1, but rows are normalized to a constant sum",
+            parameter="X",
+            advice="pass at least two features",
+        )
     if checked.dtype != np.uint8:
         name = type(estimator).__name__
-        check_non_negative(checked, f"{name} (the model is one of counts and intensities; shift or clip the data)")
+        check_non_negative(checked, f"{name} (it models counts and intensities; shift or clip the data)")
     return checked
 
 
 def _check_indices(X: Any) -> None:
-    """Refuse a sparse matrix whose indices lead outside of it: SciPy believes them, and so would the kernels."""
+    """Raise an error for indices out of range, which neither SciPy nor the kernels check."""
     if X.format in ("csr", "csc", "bsr"):
         try:
             X.check_format(full_check=True)
         except ValueError as error:
-            raise ValueError(f"the sparse matrix is damaged ({error}): build it anew from its entries") from error
+            raise InvalidDataError(
+                "the sparse matrix is damaged ({reason})",
+                parameter="X",
+                reason=error,
+                advice="construct it again from its entries",
+            ) from error
 
 
 def canonical(X: Any) -> sparse.csr_array:
-    """Return a CSR matrix with one entry per place, in order, none of them 0; what was given stays as it is."""
+    """Return a CSR matrix in canonical form without zeros; `X` is not modified."""
     csr = sparse.csr_array(X)
     if not csr.has_canonical_format:
         csr = csr.copy()
@@ -88,9 +103,9 @@ def canonical(X: Any) -> sparse.csr_array:
 
 
 def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Array | None:
-    """Return the weights as float32, which count rows.
+    """Return the weights as float32.
 
-    If none of them reaches 1, the largest one becomes 1, unless they are not all the weights there are.
+    With `rescale`, the largest weight becomes 1 if all weights are below 1, or if it exceeds 1e6.
     """
     if sample_weight is None:
         return None
@@ -101,7 +116,7 @@ def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Arr
 
 
 def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None]:
-    """Return the rows with a weight, and their weights."""
+    """Return the rows with a positive weight, and their weights."""
     if weight is None or (weight > 0).all():
         return X, weight
     number = np.flatnonzero(weight > 0)
@@ -110,7 +125,7 @@ def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None]
 
 @contextmanager
 def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Put the estimator back as it was if the block fails or is interrupted."""
+    """Restore the estimator if the block fails or is interrupted."""
     before = dict(vars(estimator))
     try:
         yield
@@ -121,5 +136,5 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def whole_batch(estimator: BaseEstimator, *, first: bool) -> AbstractContextManager[None]:
-    """Return a context for learning from a batch: Ctrl-C undoes the first one, and waits for the end of another."""
-    return unchanged_on_failure(estimator) if first else completed()
+    """Return a context for learning a batch: Ctrl-C undoes the first batch and is delayed in later ones."""
+    return unchanged_on_failure(estimator) if first else delay_interrupt()

@@ -1,4 +1,4 @@
-"""PoissonMixture: the first layer alone, an unsupervised mixture of many Poisson fields."""
+"""PoissonMixture: the unsupervised first layer, a mixture of many Poisson fields."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from tnesi.estimators.blocks import checked_blocks
 from tnesi.estimators.mixture_parameters import check_mixture
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
-from tnesi.estimators.reading import mention_zero_rows, read_rows
+from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.settings import Listener, Local
 from tnesi.model.activities import Activities
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Rows
 from tnesi.system.threads import resolve_threads
-from tnesi.training.checkpoint import checkpoints_in, kept_seeds
+from tnesi.training.checkpoint import lock_checkpoints, resumed_seeds
 from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters, learn_mixture
 from tnesi.training.monitor import Monitor, listener_for
 from tnesi.training.stream import MixtureStream, learn_batch
@@ -164,7 +164,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def from_learned(
         cls, learned: LearnedMixture, feature_names: Array | None = None, parameters: Mapping[str, Any] | None = None
     ) -> Self:
-        """Return a fitted mixture from what was learned elsewhere: by a classifier, or before a model was saved."""
+        """Return a fitted mixture from a learned one: of a classifier, or of a model file."""
         mixture = cls(**parameters or {})
         mixture.n_features_in_ = learned.model.n_features
         if feature_names is not None:
@@ -198,18 +198,18 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         parameters, monitor = parameters_of(self), Monitor(float(self.tol), listener_of(self))
         with (
             unchanged_on_failure(self),
-            checkpoints_in(run.checkpoint),
+            lock_checkpoints(run.checkpoint),
             cluster_for(run, resolve_threads(self.n_jobs)) as cluster,
         ):
             seed = int(check_random_state(self.random_state).randint(2**31)) if run.checkpoint is not None else None
             if seed is not None:
-                (seed,) = kept_seeds(run.checkpoint, [seed], resume=run.resume)
+                (seed,) = resumed_seeds(run.checkpoint, [seed], resume=run.resume)
             given = read_rows(self, X, sample_weight, cluster)
             fit = learn_mixture(given, parameters, self.random_state, monitor, seed=seed)
             self._keep(fit.learned)
-        mention_zero_rows(given)
-        if trouble := fit.trouble(parameters):
-            warnings.warn(trouble, stacklevel=2)
+        warn_zero_rows(given)
+        if warning := fit.warning(parameters):
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -260,12 +260,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             self._keep_stream(stream)
             if listener := listener_of(self):
                 listener(stream.history[-1])
-        mention_zero_rows(given, known)
+        warn_zero_rows(given, known)
         return self
 
     @property
     def model_(self) -> MixtureModel:
-        """What has been learned, as a value."""
+        """The fitted model, an immutable value."""
         check_is_fitted(self)
         if self._stream is not None:
             return self._stream.model
@@ -274,7 +274,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
     @property
     def learned_(self) -> LearnedMixture:
-        """What has been learned, with the record of how."""
+        """The fitted model with the history of its learning."""
         check_is_fitted(self)
         if self._stream is not None:
             return self._stream.learned()
@@ -308,14 +308,14 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def transform(self, X: Any) -> sparse.csr_array | Array:
         """Return the activities of the fields, a sparse array of shape (n_samples, n_components).
 
-        With ``set_output(transform="pandas")`` or ``"polars"`` it is a frame, which is dense.
+        With ``set_output(transform="pandas")`` or ``"polars"`` it is a dense frame.
         """
         found = [own.to_csr(self.n_components_) for _, own in self._activated(X)]
         joined = found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
-        return joined.toarray() if self._frames_wanted() else joined
+        return joined.toarray() if self._outputs_frames() else joined
 
-    def _frames_wanted(self) -> bool:
-        """Whether `set_output`, or scikit-learn's configuration, asks for frames."""
+    def _outputs_frames(self) -> bool:
+        """Return whether `set_output` or scikit-learn's configuration requests frames."""
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
         return bool((own or get_config()["transform_output"]) != "default")
 
@@ -340,21 +340,21 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         X : ndarray of shape (n_samples, n_features)
             Counts y; they include the 1 that normalization adds to every feature.
         fields : ndarray of shape (n_samples,)
-            The fields they were drawn from.
+            The field of each row.
         """
         check_is_fitted(self)
         check_integer("n_samples", n_samples, 1)
         return self.model_.sample(n_samples, check_random_state(self.random_state))
 
     def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
-        """Yield rows with their activities, block by block where the data are not in memory."""
+        """Yield rows with their activities, in blocks if the data are not in memory."""
         check_is_fitted(self)
         model = self.model_.with_threads(resolve_threads(self.n_jobs))
         for block in checked_blocks(self, X, reset=False):
             yield model.activate(block)
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameterError for parameters with which nothing could be learned, as `fit` does."""
+        """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""
         check_mixture(self.get_params(deep=False))
 
     @property
@@ -370,17 +370,17 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
-    """Return the seed that was given as `random_state`; 0 where that was none."""
+    """Return `random_state` if it is a seed, else 0."""
     return int(random_state) if isinstance(random_state, Integral) else 0
 
 
 def run_of(mixture: PoissonMixture) -> Local:
-    """Return where and how a mixture learns."""
+    """Return the execution settings of a mixture."""
     return mixture.execution or Local()
 
 
 def listener_of(mixture: PoissonMixture) -> Listener | None:
-    """Return what receives a record after each iteration."""
+    """Return the listener that receives a record after each iteration."""
     return listener_for(mixture.verbose, run_of(mixture).callback)
 
 

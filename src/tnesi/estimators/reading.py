@@ -1,4 +1,4 @@
-"""From what was given to `fit` to rows that have been checked, wherever they are."""
+"""Conversion of the arguments of `fit` to checked rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from tnesi.errors import InvalidParameterError
+from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.estimators.blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
 from tnesi.estimators.parameters import check_rows, check_weights, present_rows
 from tnesi.execution.dask.cluster import Cluster
@@ -30,10 +30,10 @@ def read_rows(
     reset: bool = True,
     batch: bool = False,
 ) -> GivenRows:
-    """Check what was given to the `fit` of an estimator, and leave out what has no weight.
+    """Check the arguments of `fit`, and drop rows without weight.
 
-    Without `reset` the rows have to be like those that it knows. The weights of a `batch` stay as they are: they
-    mean the same in all batches.
+    Without `reset` the features must match those of the fitted estimator. The weights of a `batch` are not rescaled, so
+    that they are comparable between batches.
     """
     X = unwrapped(X)
     if cluster is not None and type(X).__module__.startswith("dask.array"):
@@ -43,7 +43,7 @@ def read_rows(
     X = check_rows(estimator, X, reset=reset)
     if cluster is not None and issparse(X):
         raise InvalidParameterError(
-            "sparse rows cannot be learned from on a cluster", parameter="execution", advice="leave out {execution}"
+            "sparse rows are not supported on a cluster", parameter="execution", advice="leave out {execution}"
         )
     weight = check_weights(sample_weight, X, rescale=not batch)
     present = None if weight is None or (weight > 0).all() else weight > 0
@@ -63,7 +63,12 @@ def _read_out_of_core(
 ) -> GivenRows:
     weight = check_weights(sample_weight, X, rescale=not batch)
     if weight is not None and not (weight > 0).all():
-        raise ValueError("rows of weight 0 can only be left out of data in memory: leave them out before")
+        raise InvalidDataError(
+            "weights of 0 are only supported for data in memory",
+            parameter="sample_weight",
+            row=int(np.argmin(weight)),
+            advice="remove these rows first",
+        )
     mapped = mapped_file(X)
     if mapped is None:
         blocks = checked_blocks(estimator, X, reset=reset)
@@ -78,25 +83,27 @@ def _read_out_of_core(
 
 
 def _read_on_cluster(estimator: BaseEstimator, X: Any, sample_weight: Any, cluster: Cluster) -> GivenRows:
-    """Check a dask array, which stays where it is."""
-    from tnesi.execution.dask.rows import stored
+    """Check a Dask array, which stays on the cluster."""
+    from tnesi.execution.dask.rows import load_array
 
     if np.isnan(X.shape).any():
-        raise ValueError("the number of rows of X is not known: call X.compute_chunk_sizes() first")
+        raise InvalidDataError(
+            "the number of rows of X is unknown", parameter="X", advice="call X.compute_chunk_sizes() first"
+        )
     check_rows(estimator, cluster.client.compute(X[:1]).result(), reset=True)
     weight = check_weights(sample_weight, X)
     present = None if weight is None or (weight > 0).all() else weight > 0
     X, weight = present_rows(X, weight)
-    refuse = partial(check_rows, estimator, reset=False)
-    store, sums, n_zero = stored(cluster, X, weight, refuse)
+    reject = partial(check_rows, estimator, reset=False)
+    store, sums, n_zero = load_array(cluster, X, weight, reject)
     return GivenRows(store, sums, weight, present, n_zero, cluster)
 
 
-def mention_zero_rows(given: GivenRows, before: int = 0) -> None:
-    """Warn about rows that are all zero, unless there were some `before`."""
+def warn_zero_rows(given: GivenRows, before: int = 0) -> None:
+    """Warn about all-zero rows, unless there were some `before`."""
     if given.n_zero and not before:
         warnings.warn(
             f"{given.n_zero:,} of {given.n_rows:,} rows are all zero and count as evenly spread; drop them if they "
-            "are not data",
+            "are not valid data",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""SimpletronClassifier: both layers, a classifier from very few labels and much unlabeled data."""
+"""SimpletronClassifier: a classifier from very few labels and a lot of unlabeled data."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tnesi.errors import InvalidDataError
 from tnesi.estimators.classifier_parameters import check_classifier
-from tnesi.estimators.fitted_classifier import FittedClassifier
+from tnesi.estimators.fitted_classifier import FittedClassifier, NotLearnedError
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
 from tnesi.estimators.poisson_mixture import PoissonMixture, listener_of, parameters_of, run_of, seed_of
-from tnesi.estimators.reading import mention_zero_rows, read_rows
+from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.given_rows import GivenRows
 from tnesi.labeling.labeler import Labeler
@@ -35,7 +34,7 @@ from tnesi.labeling.stream import ClassifierStream, merged_labels
 from tnesi.labeling.suggest import Suggestion
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.system.threads import resolve_threads
-from tnesi.training.checkpoint import checkpoints_in, kept_seeds
+from tnesi.training.checkpoint import lock_checkpoints, resumed_seeds
 from tnesi.training.committee import learn_committee
 from tnesi.training.mixture import LearnedMixture
 from tnesi.types import Array
@@ -123,11 +122,11 @@ class SimpletronClassifier(FittedClassifier):
 
     Notes
     -----
-    A row none of whose fields any class has reached gets the probability 1 / K for each class, and `predict`
-    returns the first of `classes_` for it.
+    A row whose fields belong to no class gets the probability 1 / K for each class, and `predict` returns the first of
+    `classes_` for it.
 
     Ctrl-C during `fit` ends learning of the first layer after the last complete iteration. The second layer then learns
-    from what there is, and `fit` warns and returns a usable classifier. Another Ctrl-C stops the second layer after its
+    from the result, and `fit` warns and returns a usable classifier. Another Ctrl-C stops the second layer after its
     last complete pass. Before the first iteration, KeyboardInterrupt is raised. An interrupted committee consists of
     the mixtures learned so far. A `fit` that fails leaves the classifier unchanged.
 
@@ -203,37 +202,37 @@ class SimpletronClassifier(FittedClassifier):
         base = self._base()
         run = run_of(base)
         cluster_of = cluster_for(run, resolve_threads(base.n_jobs))
-        with unchanged_on_failure(self), checkpoints_in(run.checkpoint), cluster_of as cluster:
+        with unchanged_on_failure(self), lock_checkpoints(run.checkpoint), cluster_of as cluster:
             given = read_rows(self, X, sample_weight, cluster)
             check_consistent_length(X, y)
             label, names = encode_labels(y, self.unlabeled, none_is_fine=True)
             if given.present is not None:
                 label, names = present_labels(label, names, given.present)
-            trouble = self._learn(given, base, label, names)
-        mention_zero_rows(given)
-        if trouble:
-            warnings.warn(trouble, stacklevel=2)
+            warning = self._learn(given, base, label, names)
+        warn_zero_rows(given)
+        if warning:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def _learn(self, given: GivenRows, base: PoissonMixture, label: Array, names: Array) -> Warning | None:
-        """Learn both layers; return what to warn about."""
+        """Learn both layers; return a warning if learning was interrupted or did not converge."""
         run = run_of(base)
         random = check_random_state(base.random_state)
         drawn = [int(random.randint(2**31)) for _ in range(1 + self.n_mixtures)]
-        seed, top_seed, *others = kept_seeds(run.checkpoint, drawn, resume=run.resume)
+        seed, top_seed, *others = resumed_seeds(run.checkpoint, drawn, resume=run.resume)
         seeds = [seed, *others]
         committee = learn_committee(given, parameters_of(base), seeds, listener_of(base))
         rows = stored_rows(given, committee.activities)
         model = ClassifierModel(tuple(mixture.model for mixture in committee.mixtures), rows=rows, label=label)
-        trouble, labeler = None, None
+        warning, labeler = None, None
         if names.size:
             labeler = new_labeler(rows, model.sizes, seed, resolve_threads(base.n_jobs))
             learned = learn_labels(labeler, self._labeling(), label, names, top_seed)
-            model, trouble = replace(model, layer=learned.layer), learned.trouble
+            model, warning = replace(model, layer=learned.layer), learned.warning
         self._keep_mixtures(self._members(base, committee.mixtures, seeds))
         self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
         self._keep(model, names, labeler)
-        return committee.trouble or trouble
+        return committee.warning or warning
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Continue learning with more rows, some of which may have labels.
@@ -282,11 +281,11 @@ class SimpletronClassifier(FittedClassifier):
         with whole_batch(self, first=first):
             given = read_rows(self, X, sample_weight, reset=first, batch=True)
             self._learn_batch(given, *self._batch_labels(given, X, y, classes))
-        mention_zero_rows(given, before)
+        warn_zero_rows(given, before)
         return self
 
     def _batch_labels(self, given: GivenRows, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:
-        """Return the labels of a batch as numbers among all classes known by now, and these classes."""
+        """Return the labels of a batch as indices into all known classes, and these classes."""
         known = self._known_names() if hasattr(self, "classes_") else None
         if classes is not None:
             known = merge_classes(known, encode_labels(classes, self.unlabeled, one_is_fine=True)[1])
@@ -314,7 +313,7 @@ class SimpletronClassifier(FittedClassifier):
         self.n_iter_, self.n_samples_seen_, self.n_zero_rows_ = mixture.n_iter, mixture.n_rows, mixture.n_zero
 
     def _stream_after_fit(self, base: PoissonMixture) -> ClassifierStream:
-        """Return a stream that continues from what `fit` has learned."""
+        """Return a stream that continues from the result of `fit`."""
         assert self._model is not None
         seed = int(check_random_state(base.random_state).randint(2**31))
         learned = [mixture.learned_ for mixture in self.mixtures_]
@@ -358,32 +357,40 @@ class SimpletronClassifier(FittedClassifier):
         check_is_fitted(self)
         self.check_parameters()
         if self._stream is not None:
-            raise ValueError("the rows of a stream are not all kept: pass those with labels to partial_fit instead")
-        model, rows = self._stored("fit_labels learns from")
+            raise InvalidDataError(
+                "not all rows of a stream are kept", advice="pass the rows with labels to partial_fit instead"
+            )
+        model, rows = self._stored()
         label, names = encode_labels(y, self.unlabeled)
         if rows.present is not None and label.size == rows.n_given:
             label, names = present_labels(label, names, rows.present)
         if label.size != len(rows):
-            raise ValueError(f"y has {label.size} labels, but fit has learned from {len(rows)} rows: pass one for each")
+            raise InvalidDataError(
+                "y has {given} labels, but fit has learned from {known} rows",
+                given=label.size,
+                known=len(rows),
+                parameter="y",
+                advice="pass one for each",
+            )
         seed = int(check_random_state(self._base().random_state).randint(2**31))
         labeler = self._known_labeler()
         learned = learn_labels(labeler, self._labeling(), label, names, seed)
         with unchanged_on_failure(self):
             self._keep(replace(model, layer=learned.layer, label=label), names, labeler)
-        if learned.trouble:
-            warnings.warn(learned.trouble, stacklevel=2)
+        if learned.warning:
+            warnings.warn(learned.warning, stacklevel=2)
         return self
 
     def suggest(self, n: int = 10) -> list[Suggestion]:
-        """Return the rows that are most worth labeling next, with reasons.
+        """Return the most useful rows to label next, with reasons.
 
         Without labels these are typical rows of `n` clusters, the largest first. With labels they come from parts of
-        the data that no label has reached, from where classes compete, and from classes that may be confused.
+        the data without a label, from regions where classes compete, and from classes that may be confused.
 
         Parameters
         ----------
         n : int, default=10
-            Number of rows; fewer if there is no more to ask.
+            Maximum number of rows.
 
         Returns
         -------
@@ -407,7 +414,7 @@ class SimpletronClassifier(FittedClassifier):
         True
         """
         self.settle()
-        model, _ = self._stored("suggestions are made from")
+        model, _ = self._stored()
         check_integer("n", n, 1)
         confident = None if model.layer is None else self._confidence()
         return suggestions(self._known_labeler(), model, confident, n)
@@ -426,11 +433,11 @@ class SimpletronClassifier(FittedClassifier):
     def kept_rows_(self) -> Array:
         """Which rows of a stream are kept, counted from 0."""
         if self._stream is None:
-            raise NotFittedError("kept_rows_ lists the rows of a stream that are kept: call partial_fit first")
-        return self._stored("this attribute describes", NotFittedError)[1].numbers
+            raise NotLearnedError("kept_rows_ describes the rows of a stream", advice="call partial_fit first")
+        return self._stored()[1].numbers
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameterError for parameters with which nothing could be learned, as `fit` does."""
+        """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""
         check_classifier(self.get_params(deep=False))
 
     def _base(self) -> PoissonMixture:
@@ -450,7 +457,7 @@ class SimpletronClassifier(FittedClassifier):
         parameters = base.get_params(deep=False)
         names = getattr(self, "feature_names_in_", None)
         members = []
-        for one, seed in zip(learned, seeds, strict=False):  # fewer are learned if they are interrupted
+        for one, seed in zip(learned, seeds, strict=False):  # an interrupted committee has fewer mixtures
             members.append(PoissonMixture.from_learned(one, names, parameters | {"random_state": seed}))
             parameters["row_sum"] = one.model.row_sum
         return members
@@ -471,15 +478,15 @@ class SimpletronClassifier(FittedClassifier):
 
     def _layer(self) -> SecondLayer:
         if self._stream is not None and self.model_.layer is None:
-            raise NotFittedError(
-                "there are no labels of two classes yet: label the rows that suggest() returns, then call partial_fit "
-                "with these rows"
+            raise NotLearnedError(
+                "there are no labels of two classes yet",
+                advice="label the rows that suggest() returns, then call partial_fit with these rows",
             )
         return super()._layer()
 
     def _known_labeler(self) -> Labeler:
-        """Return what is known without labels. Its seed is that of the first layer, whatever the labels."""
-        model, rows = self._stored("this needs")
+        """Return the labeler, whose seed is that of the first layer and does not depend on the labels."""
+        model, rows = self._stored()
         if self._labeler is None:
             self._labeler = new_labeler(rows, model.sizes, self._first_seed(), 1)
         self._labeler.n_threads = self._n_threads()
@@ -489,7 +496,7 @@ class SimpletronClassifier(FittedClassifier):
         return seed_of(self.mixtures_[0].random_state)
 
     def _known_names(self) -> Array:
-        """Return the classes except that of the unknown."""
+        """Return the classes except the unknown class."""
         unknown = self._model is not None and self._model.layer is not None and self._model.layer.unknown
         return np.asarray(self.classes_[: self.classes_.size - unknown])
 
@@ -503,13 +510,13 @@ class SimpletronClassifier(FittedClassifier):
         labeler: Labeler | None = None,
         stream: ClassifierStream | None = None,
     ) -> None:
-        """Keep what was learned, from a stream or not; `names` are the classes of a model without labels."""
+        """Keep a model, of a stream or not; `names` are the classes of a model without labels."""
         self._stream, self._labeler = stream, labeler
         self._keep_model(model, names)
 
 
 def stored_rows(given: GivenRows, activities: Any) -> StoredRows:
-    """Return what a classifier keeps of its training rows."""
+    """Return the training rows as a classifier stores them."""
     number = None if given.present is None else np.flatnonzero(given.present)
     n_given = given.n_rows if given.present is None else given.present.size
     return StoredRows(activities, given.weight, number, n_given)

@@ -1,4 +1,4 @@
-"""Parameters of estimators as plain values (texts, numbers, dicts), and back: for model files and records."""
+"""Conversion of estimator parameters to plain values (strings, numbers, dicts) and back, for model files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import asdict, fields
 from numbers import Integral
 from typing import Any
 
-from tnesi.errors import InvalidParameterError
+from tnesi.errors import InvalidParameterError, TnesiError
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
+from tnesi.estimators.parameters import reject
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.labeling.second_layer import SelfLabeling
@@ -21,7 +22,7 @@ KINDS: dict[str, type[Estimator]] = {
     "network": NeuralSimpletron,
 }
 _NOT_STORED = {"execution"}
-"""Where a model was learned is not part of it."""
+"""Execution settings are not part of a model."""
 _SETTINGS: dict[str, type[SelfLabeling | OnlineRule | EM]] = {
     "SelfLabeling": SelfLabeling,
     "OnlineRule": OnlineRule,
@@ -29,18 +30,24 @@ _SETTINGS: dict[str, type[SelfLabeling | OnlineRule | EM]] = {
 }
 
 
+class UnsupportedModelError(TnesiError, TypeError):
+    """A model that cannot be saved."""
+
+
 def kind_of(model: PoissonMixture | FittedClassifier) -> str:
-    """Return the name under which a model is stored; a subclass has none."""
+    """Return the name under which a model is stored; subclasses cannot be stored."""
     for name, kind in KINDS.items():
         if type(model) is kind:
             return name
-    raise TypeError(
-        f"a {type(model).__name__} cannot be saved: pass a PoissonMixture, SimpletronClassifier or NeuralSimpletron"
+    raise UnsupportedModelError(
+        "a {kind} cannot be saved",
+        kind=type(model).__name__,
+        advice="pass a PoissonMixture, SimpletronClassifier or NeuralSimpletron",
     )
 
 
 def is_seed(random_state: Any) -> bool:
-    """Whether a random state can be stored."""
+    """Return whether a random state can be stored."""
     return random_state is None or isinstance(random_state, Integral)
 
 
@@ -53,22 +60,22 @@ def plain_parameters(model: PoissonMixture | FittedClassifier) -> dict[str, Any]
 
 
 def checked_parameters(kind: type[Estimator], plain: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters that were stored, after a check that the estimator accepts them."""
+    """Return stored parameters after validation by the estimator."""
     model = kind()
     known = model.get_params(deep=False).keys() - _NOT_STORED
     if unknown := plain.keys() - known:
         raise InvalidParameterError(
-            "this tnesi does not know the parameters {unknown!r}",
+            "unknown parameters: {unknown!r}",
             unknown=", ".join(sorted(unknown)[:5]),
-            advice="if a newer one made the file, pip install --upgrade tnesi",
+            advice="if a newer tnesi made the file, pip install --upgrade tnesi",
         )
     parameters = {name: _restored(value) for name, value in plain.items()}
     model.set_params(**parameters).check_parameters()
     seed = model.random_state
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
-        raise ValueError(f"random_state={seed!r}: a seed is an integer from 0 to 2**32 - 1")
+        reject("random_state", seed, "pass an integer from 0 to 2**32 - 1")
     if not isinstance(model.verbose, int):
-        raise ValueError(f"verbose={model.verbose!r} is not an integer")
+        reject("verbose", model.verbose, "pass an integer")
     return parameters
 
 
@@ -89,4 +96,4 @@ def _restored(value: Any) -> Any:
             return PoissonMixture(**checked_parameters(PoissonMixture, given))
         if name in _SETTINGS and given.keys() == {entry.name for entry in fields(_SETTINGS[name])}:
             return _SETTINGS[name](**given)
-    raise ValueError(f"{str(value)[:60]} are not settings of this tnesi")
+    raise InvalidParameterError("{settings} are not valid settings", settings=str(value)[:60])

@@ -1,4 +1,4 @@
-"""What training asks of an engine: passes over all rows, wherever they are."""
+"""The interface of execution engines, which make passes over all training rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tnesi.types import Array
 
 
 class Engine(Protocol):
-    """All training rows, wherever they are, and passes over them; see :class:`tnesi.execution.local.LocalEngine`."""
+    """Passes over all training rows; see :class:`tnesi.execution.local.LocalEngine`."""
 
     n_rows: int
     total: float

@@ -1,4 +1,4 @@
-"""What training learns from: rows that have been checked, wherever they are."""
+"""The input of training: checked rows in memory, in a file, or on a cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class GivenRows(NamedTuple):
     ----------
     store : Store
     sums : (N,) array of float64
-        Of the rows.
+        Row sums.
     weight : (N,) array of float32 or None
     present : array of bool or None
-        Which of the rows given these are; None: all.
+        Mask of these rows among all rows given to `fit`; None means that these are all.
     n_zero : int
         Number of rows that are all zero.
     cluster : Cluster or None
-        Where to learn from them; None: in this process.
+        The cluster to learn on; None means this process.
     """
 
     store: Store
@@ -41,7 +41,7 @@ class GivenRows(NamedTuple):
     cluster: Cluster | None = None
 
     def engine(self, n_threads: int) -> Engine:
-        """Return an engine that has not learned anything yet."""
+        """Return a new engine for these rows."""
         if self.cluster is not None:
             return self.cluster.engine(self.store, self.sums, self.weight, n_threads)
         return LocalEngine(Part(self.store, self.sums, self.weight, n_threads))
@@ -52,5 +52,5 @@ class GivenRows(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Weight of all rows."""
+        """Total weight of the rows."""
         return float(self.n_rows if self.weight is None else self.weight.sum(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""The engine of one machine: all rows in one part, in memory or in a file, with threads inside the kernels."""
+"""The engine of one process: all rows in one part, in memory or in a file, with threads inside the kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tnesi.types import Array
 
 
 class LocalEngine:
-    """Passes over the training rows, and what EM needs to hear of them.
+    """Passes over the training rows in this process.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class LocalEngine:
         All rows.
     n_rows : int
     total : float
-        Weight of all rows.
+        Total weight of the rows.
     """
 
     def __init__(self, part: Part) -> None:
@@ -48,54 +48,54 @@ class LocalEngine:
 
     @property
     def activities(self) -> Activities:
-        """Of all rows, as the last pass has left them."""
+        """Activities of all rows after the last pass."""
         return self.part.activities
 
     def survey(self, seed: int) -> Survey:
         return Survey.joined(self.part.surveys(seed))
 
     def take(self, index: Array) -> Any:
-        """Return the rows of these numbers."""
+        """Return the rows with the given indices."""
         return self.part.store.take(index)
 
     def normalize(self, row_sum: float) -> None:
         self.part.normalize(row_sum)
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
-        """Find the fields of all rows, of which nothing is known."""
+        """Find the fields of all rows for the first time."""
         search.begin(fields)
         self.part.find(fields, search, prior, search.truncation)
         self._statistics = self._new_statistics(fields)
-        if not search.looks_twice:
+        if not search.searches_twice:
             return replace(self.part.learn(self._statistics), changed=self.n_rows)
-        search.remember(self.sample(len(fields)).ids, len(fields))
-        summary = self.part.improve(fields, search, prior, self._statistics)  # lists show more than the cells did
-        search.remember(self.sample(len(fields)).ids, len(fields))
+        search.build_lists(self.sample(len(fields)).ids, len(fields))
+        summary = self.part.improve(fields, search, prior, self._statistics)  # lists are more accurate than cells
+        search.build_lists(self.sample(len(fields)).ids, len(fields))
         return replace(summary, changed=self.n_rows)
 
     def resume(self, fields: Fields, search: Search, activities: Activities) -> None:
-        """Go on from the activities that an earlier run has found for the same rows."""
+        """Resume from activities that an earlier run has found for the same rows."""
         self._statistics = self._new_statistics(fields)
         self.part.resume(activities, self._statistics)
 
     def step(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
-        """Improve the fields of all rows after the weights have changed."""
+        """Improve the fields of all rows after the weights changed."""
         self._statistics = self._new_statistics(fields)
         summary = self.part.improve(fields, search, prior, self._statistics)
-        if search.wants_lists():
-            search.remember(self.sample(len(fields)).ids, len(fields))
+        if search.needs_lists():
+            search.build_lists(self.sample(len(fields)).ids, len(fields))
         return summary
 
     def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields:
-        """Return the fields that the last pass has taught; see :meth:`Fields.m_step`."""
+        """Return the fields learned from the last pass; see :meth:`Fields.m_step`."""
         if self._statistics is not None:
-            return fields.learned(self._statistics, self.row_sum, self.part.n_threads, spare, shrinkage)
+            return fields.from_statistics(self._statistics, self.row_sum, self.part.n_threads, spare, shrinkage)
         part, units = self.part, self._units()
         new, _ = fields.m_step(part.rows(), part.weight, part.activities, part.n_threads, spare, shrinkage, units)
         return new
 
     def sample(self, n_fields: int) -> Activities:
-        """Return the activities of evenly spaced rows, all of them or enough to know each field's neighbors."""
+        """Return the activities of evenly spaced rows, enough to find the neighbors of each field."""
         return self.activities.at(slice(None, None, sample_step(self.n_rows, n_fields)))
 
     def sample_constant(self, n_fields: int) -> Array:
@@ -106,7 +106,7 @@ class LocalEngine:
         return Units.for_rows(self.total, self.row_sum - self.n_features)
 
     def _new_statistics(self, fields: Fields) -> Statistics | None:
-        """Return where to add up what the rows teach; rows that are one grain in memory do not need it."""
+        """Return empty statistics, or None for a single grain in memory, which needs no accumulation."""
         if self.part.store.in_memory and self.n_rows <= self.part.grain:
             return None
         if self._statistics is None:
@@ -119,12 +119,12 @@ _SAMPLE_ROWS, _SAMPLE_PER_FIELD = 2**16, 8
 
 
 def sample_rows(n_fields: int) -> int:
-    """Return how many rows are enough to know each field's neighbors."""
+    """Return the number of rows that is enough to find the neighbors of each field."""
     return max(_SAMPLE_ROWS, _SAMPLE_PER_FIELD * n_fields)
 
 
 def sample_step(n_rows: int, n_fields: int) -> int:
-    """Return at what distance rows are taken from which lists of neighbors are made.
+    """Return the distance of the sampled rows from which neighbor lists are built.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Consecutive training rows with their activities: what an engine has one of, or one on each of many workers.
+"""A part: consecutive training rows with their activities. A local engine has one part, workers have several.
 
-Rows are gone through in grains (see :func:`tnesi.execution.store.even_grain`), so the results do not depend on how the
-rows are divided into parts, as long as each part begins with a grain.
+Rows are processed in grains (see :func:`tnesi.execution.store.even_grain`), so results do not depend on how the rows
+are divided into parts, as long as each part begins with a grain.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Search = ExactSearch | NeighborSearch
 
 @dataclass(frozen=True)
 class Summary:
-    """What a pass over the rows of a part has found.
+    """The result of a pass over the rows of a part.
 
     Attributes
     ----------
     energy : (n_grains,) array
-        Log-sums over K^(n) less the constants of the likelihood, with the rows' weights, summed over each grain.
+        Weighted sums over each grain of the log-sums over K^(n) minus the constants of the likelihood.
     changed : int
-        Rows that have another best field now.
+        Number of rows whose best field changed.
     """
 
     energy: Array
@@ -47,16 +47,16 @@ class Part:
     ----------
     store : Store
     sums : (N,) array of float64
-        Of the rows as they are in the store.
+        Sums of the stored rows.
     weight : (N,) array of float32 or None
     row_sum : float
-        A, once it is known.
+        A, after `normalize`.
     grain : int
-        Rows in a grain: as many in all grains but the last, of all parts of the same rows. 0: as fits the rows.
+        Number of rows in each grain but the last, the same for all parts of the data. 0 chooses it from the rows.
     activities : Activities
-        Of the fields that looked at the rows last.
+        The result of the last pass.
     constant : (N,) array of float64
-        The rows' sum_d log y_d!.
+        sum_d log y_d! of each row.
     """
 
     store: Store
@@ -80,21 +80,21 @@ class Part:
         return part
 
     def normalize(self, row_sum: float) -> None:
-        """Fix the sum to which all rows are normalized."""
+        """Set the sum to which all rows are normalized."""
         self.row_sum = row_sum
         self._scale = ((row_sum - self.store.n_features) / self.sums).astype(np.float32)
 
     def rows(self) -> Rows:
-        """Return all rows, which are in memory."""
+        """Return all rows, which must be in memory."""
         return Rows(self.store.read(slice(None)), self._scale, self.row_sum)
 
     def surveys(self, seed: int) -> Iterator[Survey]:
-        """Look at all rows once; yield what was seen of each grain."""
+        """Survey all rows, grain by grain."""
         for place, x in parts(self.store, self.grain):
             yield Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
 
     def find(self, fields: Fields, search: Search, prior: Prior | None, truncation: int) -> None:
-        """Find the fields of rows of which nothing is known."""
+        """Find the fields of all rows for the first time."""
         self.activities = Activities.large(self.store.n_rows, truncation)
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
@@ -102,7 +102,7 @@ class Part:
             self.activities.put(place, search.find(fields, rows, _at(prior, place)))
 
     def find_constants(self) -> None:
-        """Find what does not depend on the fields."""
+        """Compute the constants of the likelihood."""
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
             self.constant[place] = rows.log_factorials(self.n_threads)
@@ -110,7 +110,7 @@ class Part:
     def improve(
         self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None
     ) -> Summary:
-        """Look for better fields of each row, and learn from what was found."""
+        """Improve the fields of each row, and add up the statistics."""
         energy, changed = [], 0
         for place, rows in self._grains():
             own = self.activities.at(place)
@@ -121,17 +121,17 @@ class Part:
         return Summary(np.array(energy), changed)
 
     def learn(self, statistics: Statistics | None) -> Summary:
-        """Learn from the activities as they are."""
+        """Add up the statistics of the current activities."""
         return Summary(np.array([self._learn(place, rows, statistics) for place, rows in self._grains()]), 0)
 
     def resume(self, activities: Activities, statistics: Statistics | None) -> None:
-        """Learn from activities that were found before."""
+        """Set activities of an earlier run, and add up their statistics."""
         self.activities = activities
         self.find_constants()
         self.learn(statistics)
 
     def _learn(self, place: slice, rows: Rows, statistics: Statistics | None) -> float:
-        """Add what the rows of a grain teach; return their part of the free energy."""
+        """Add the statistics of a grain; return its part of the free energy."""
         own = self.activities.at(place)
         if statistics is not None:
             statistics.add(rows, self._weight_at(place), own, self.n_threads)

@@ -1,4 +1,4 @@
-"""Where a fit runs, what it keeps for later, and whom it keeps informed."""
+"""Execution settings of a fit: where it runs, its checkpoints and its callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory, or come from somewhere slow, as a file that can be read again and again."""
+"""Spooling: rows that do not fit into memory are copied to a temporary file, which can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from tnesi.errors import InvalidDataError
 from tnesi.execution.store import ArrayStore, FileStore, Store, grain_rows, parts
 from tnesi.model.rows import usable_rows
+from tnesi.system.files import FileWriteError
 from tnesi.types import Array
 
 IN_MEMORY = 2**28
-"""Data of at most so many bytes are held in memory."""
+"""Maximum size in bytes of data that are kept in memory."""
 
 
 def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Store, Array, int]:
     """Copy checked blocks of rows to memory or to a temporary file.
 
-    Returns the store, the sums of the rows, and how many of them are all zero. The file goes when the store does.
+    Returns the store, the row sums, and the number of all-zero rows. The file is deleted with the store.
     """
     kept = np.dtype(np.uint8 if dtype == np.uint8 else np.float32)
     n_bytes = shape[0] * shape[1] * kept.itemsize
@@ -34,9 +36,13 @@ def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -
     folder = tempfile.gettempdir()
     room = shutil.disk_usage(folder).free
     if n_bytes > room:
-        raise OSError(
-            f"the rows take {n_bytes / 1e9:.1f} GB as a file, and {folder} has room for {room / 1e9:.1f} GB: set "
-            "TMPDIR to a folder with more, or pass a memory-mapped .npy of uint8 or float32, of which no copy is made"
+        raise FileWriteError(
+            "the rows need a file of {size:.1f} GB, but {folder} has only {room:.1f} GB of free space",
+            size=n_bytes / 1e9,
+            folder=folder,
+            room=room / 1e9,
+            advice="set TMPDIR to a folder with more space, or pass a memory-mapped .npy file of uint8 or float32, "
+            "which is not copied",
         )
     file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
     try:
@@ -46,7 +52,12 @@ def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -
         if error.errno != errno.ENOSPC:
             raise
         file.close()
-        raise OSError(error.errno, f"{folder} is full: set TMPDIR to a folder with {n_bytes / 1e9:.1f} GB") from error
+        raise FileWriteError(
+            "{folder} is full",
+            folder=folder,
+            size=n_bytes / 1e9,
+            advice="set TMPDIR to a folder with {size:.1f} GB of free space",
+        ) from error
     return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), *copied
 
 
@@ -62,14 +73,14 @@ def _copy(blocks: Iterable[Any], n_rows: int, put: Callable[[int, Array], Any]) 
 
 
 def mapped_file(X: Any) -> FileStore | None:
-    """Return the file behind a large memory-mapped array if its rows can be read from there as they are."""
+    """Return the file of a large memory-mapped array if its rows can be read without conversion, else None."""
     if not isinstance(X, np.memmap) or X.nbytes <= IN_MEMORY or X.mode == "c" or X.filename is None:
         return None
     fits = X.ndim == 2 and X.flags.c_contiguous and X.dtype in (np.uint8, np.float32) and X.dtype.isnative
     mapped: Any = getattr(X, "_mmap", None)
     if not fits or mapped is None:
         return None
-    begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]  # a slice of a mapped array begins later
+    begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]  # slices have an offset
     offset = X.__array_interface__["data"][0] - begin + X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
     n_rows, n_features = X.shape
     return FileStore(Path(X.filename), np.dtype(X.dtype.type), n_rows, n_features, offset)
@@ -78,7 +89,7 @@ def mapped_file(X: Any) -> FileStore | None:
 def check_file(store: FileStore, check: Callable[[Array, int], Any]) -> tuple[FileStore, Array, int]:
     """Check the rows of a file part by part.
 
-    Returns the store, which now knows its all-zero rows, the sums of the rows, and how many of them are all zero.
+    Returns the store with its all-zero rows, the row sums, and the number of all-zero rows.
     """
     sums, even = np.empty(store.n_rows), []
     for place, x in parts(store, grain_rows(store.n_features)):
@@ -87,9 +98,11 @@ def check_file(store: FileStore, check: Callable[[Array, int], Any]) -> tuple[Fi
         usable, sums[place], zero = usable_rows(x)
         x[zero] = 1
         if not np.array_equal(np.asarray(usable), x):
-            raise ValueError(
-                f"rows {start} to {place.stop - 1} have values that are too large or too small for sums in float32: "
-                "scale the data (only the proportions in a row matter)"
+            raise InvalidDataError(
+                "rows {first} to {last} have values that are too large or too small for sums in float32",
+                first=start,
+                last=place.stop - 1,
+                advice="scale the data (only the proportions in a row matter)",
             )
         even.append(start + zero)
     zeros = np.concatenate(even)

@@ -1,4 +1,4 @@
-"""Training rows, wherever they are: read a part at a time, as the kernels want them (uint8 or float32, contiguous)."""
+"""Stores of training rows in memory or in a file, which are read in parts (uint8 or float32, contiguous)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import issparse
 
+from tnesi.errors import TnesiError
 from tnesi.model.rows import Matrix
 from tnesi.types import Array
 
@@ -18,15 +19,15 @@ _GRAIN, _GRAIN_VALUES = 2**16, 2**28
 
 
 class Store(Protocol):
-    """Rows that can be read any number of times.
+    """Rows that can be read repeatedly.
 
     Attributes
     ----------
     n_rows, n_features : int
     row_values : float
-        Numbers that are stored for a row, on average.
+        Mean number of stored values per row.
     in_memory : bool
-        Whether reading costs nothing.
+        Whether the rows are in memory.
     """
 
     @property
@@ -42,7 +43,11 @@ class Store(Protocol):
         """Return consecutive rows."""
 
     def take(self, index: Array) -> Any:
-        """Return the rows of these numbers."""
+        """Return the rows with the given indices."""
+
+
+class FileChangedError(TnesiError, OSError):
+    """A file with rows was truncated during learning."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class ArrayStore:
 
     def read(self, place: slice) -> Matrix:
         everything = place.indices(self.n_rows) == (0, self.n_rows, 1)
-        return self.x if everything else self.x[place]  # a part of a sparse matrix is a copy
+        return self.x if everything else self.x[place]  # slicing a sparse matrix copies
 
     def take(self, index: Array) -> Matrix:
         return self.x[index]
@@ -74,14 +79,14 @@ class ArrayStore:
 
 @dataclass(frozen=True)
 class FileStore:
-    """Rows in a file, one after the other. They are read and not mapped: the pages of a mapped file count as memory.
+    """Contiguous rows in a file, which is read instead of mapped, since mapped pages count as memory.
 
     Attributes
     ----------
     even : (n,) array
-        Numbers of all-zero rows, which are read as evenly spread; ascending.
+        Indices of all-zero rows in ascending order, which are read as ones.
     keep : object
-        What must not go before the store does: a temporary file.
+        A temporary file that must live as long as the store.
     """
 
     path: Path
@@ -98,10 +103,10 @@ class FileStore:
         return float(self.n_features)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"keep": None}  # another process only reads
+        return vars(self) | {"keep": None}  # other processes do not own the file
 
     def read(self, place: slice, room: Array | None = None) -> Array:
-        """Return consecutive rows, in the `room` of earlier ones if there is any: new memory costs much."""
+        """Return consecutive rows, in the array `room` if given, since allocation is expensive."""
         start, stop, _ = place.indices(self.n_rows)
         if room is None:
             room = np.empty((stop - start, self.n_features), self.dtype)
@@ -112,7 +117,7 @@ class FileStore:
             while rest:
                 n_read = file.readinto(rest)
                 if not n_read:
-                    raise OSError(f"{self.path} has become shorter: leave it alone while it is being learned from")
+                    raise self._truncated()
                 rest = rest[n_read:]
         first, last = np.searchsorted(self.even, [start, stop])
         x[self.even[first:last] - start] = 1
@@ -125,12 +130,17 @@ class FileStore:
             for row, number in zip(out, index, strict=True):
                 file.seek(self.offset + int(number) * row_bytes)
                 if file.readinto(row.data) != row_bytes:
-                    raise OSError(f"{self.path} has become shorter: leave it alone while it is being learned from")
+                    raise self._truncated()
         out[np.isin(index, self.even)] = 1
         return out
 
+    def _truncated(self) -> FileChangedError:
+        return FileChangedError(
+            "{path} has become shorter", path=self.path, advice="do not change the file during learning"
+        )
+
     def between(self, place: slice) -> FileStore:
-        """Return the store of consecutive rows of these."""
+        """Return the store of some consecutive rows."""
         start, stop, _ = place.indices(self.n_rows)
         first, last = np.searchsorted(self.even, [start, stop])
         offset = self.offset + start * self.n_features * self.dtype.itemsize
@@ -139,11 +149,10 @@ class FileStore:
 
 
 def grain_rows(n_values: float) -> int:
-    """Return how many rows of `n_values` values make a grain, at most.
+    """Return the maximum number of rows in a grain, for rows of `n_values` values.
 
-    Sums over the rows of a grain are always made together, whatever the blocks in which rows are read: that is why the
-    result does not depend on these. A grain fits into memory, and is large enough that adding up what it teaches the
-    fields costs little.
+    Sums are always computed per grain, so the result does not depend on the blocks in which rows are read. A grain fits
+    into memory and is large enough that adding up the statistics of grains is cheap.
 
     Examples
     --------
@@ -154,7 +163,7 @@ def grain_rows(n_values: float) -> int:
 
 
 def even_grain(store: Store) -> int:
-    """Return how many rows make a grain of these: grains of one size share out evenly among workers.
+    """Return the number of rows per grain; grains of equal size can be distributed evenly.
 
     Examples
     --------
@@ -166,9 +175,9 @@ def even_grain(store: Store) -> int:
 
 
 def parts(store: Store, size: int) -> Iterator[tuple[slice, Any]]:
-    """Yield all rows, `size` at a time; from a file the next ones are read while these are worked on.
+    """Yield all rows, `size` at a time; the next rows of a file are read in the background.
 
-    What is read from a file is there until the next rows are asked for.
+    Rows from a file are valid until the next ones are requested.
     """
     places = [slice(start, min(start + size, store.n_rows)) for start in range(0, store.n_rows, size)]
     if not isinstance(store, FileStore):

@@ -1,4 +1,4 @@
-"""One look at all rows before learning: what the start and the choice of parameters need to know."""
+"""The survey: statistics of all rows before learning, for the initialization and automatic parameters."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _CHUNK = 4096
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of rows before they are normalized.
+    """Statistics of rows before normalization.
 
     Attributes
     ----------
     hashes : (N,) array of uint64
-        Of the rows' proportions; equal ones have equal hashes.
+        Hashes of the proportions in each row.
     count : (D,) array
-        Weight of the rows in which a feature is not zero.
+        Total weight of the rows in which a feature is not zero.
     share : (D,) array
-        A feature's share of a row, x / sum(x), summed over the rows with their weights.
+        Weighted sum over the rows of the share of a feature, x / sum(x).
     total : float
-        Weight of all rows.
+        Total weight of the rows.
     """
 
     hashes: Array
@@ -37,7 +37,7 @@ class Survey:
 
     @classmethod
     def of(cls, x: Any, sums: Array, weight: Array | None, seed: int, n_threads: int) -> Survey:
-        """Look at some rows, of which the sums are known."""
+        """Return the survey of some rows with the given sums."""
         hashes = row_hashes(x, seed, n_threads)
         count, share = np.zeros(x.shape[1]), np.zeros(x.shape[1])
         w = np.ones(len(sums), np.float32) if weight is None else weight
@@ -57,6 +57,6 @@ class Survey:
         return cls(np.concatenate(hashes), count, share, total)
 
     def mean_above(self, row_sum: float) -> Array:
-        """Return the mean of the rows normalized to `row_sum`, less the 1 that normalization adds."""
+        """Return the mean of the rows normalized to `row_sum`, minus the 1 that normalization adds."""
         out: Array = (row_sum - self.share.size) * self.share / self.total
         return out

@@ -1,9 +1,9 @@
-"""The few hot loops, each twice: native (C++) and :mod:`tnesi.kernels.reference` (NumPy, the oracle of the tests).
+"""The hot loops, in two implementations: native (C++) and :mod:`tnesi.kernels.reference` (NumPy, the test oracle).
 
-All kernels are pure functions over arrays that the caller owns; ``native/kernels.h`` and the reference say what
-each array means. The native ones are used where they are installed, with the widest instruction set of the processor.
-The environment variable ``TNESI_KERNELS`` forces a choice: ``native``, ``reference`` (or ``numpy``), or the native ones
-with one instruction set: ``baseline`` (every processor), ``avx2`` or ``avx512``.
+Kernels are pure functions over arrays that the caller owns; ``native/kernels.h`` and the reference document the arrays.
+The native kernels are the default where they are installed, with the widest instruction set of the processor. The
+environment variable ``TNESI_KERNELS`` selects an implementation: ``native``, ``reference`` (or ``numpy``), or native
+with a given instruction set: ``baseline`` (every processor), ``avx2`` or ``avx512``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ else:
             from tnesi.kernels import reference as _backend
 
             warnings.warn(
-                "tnesi runs on its NumPy kernels, many times slower than the native ones: the package was "
-                "installed without a C++ compiler. Install GCC or Clang, then reinstall tnesi; or set "
-                "TNESI_KERNELS=reference to accept the slow kernels silently.",
+                "tnesi uses its NumPy kernels, which are many times slower than the native ones: it was installed "
+                "without a C++ compiler. Install GCC or Clang, then reinstall tnesi; or set "
+                "TNESI_KERNELS=reference to silence this warning.",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -45,7 +45,7 @@ else:
             _found = _backend.instruction_sets()
             if _choice not in _found:
                 raise ImportError(
-                    f"TNESI_KERNELS={_choice!r}: this processor cannot run these kernels; use one of "
+                    f"TNESI_KERNELS={_choice!r}: this processor does not support these kernels; use one of "
                     f"{', '.join(_found)}, or unset it"
                 )
             _backend.use_instruction_set(_choice)

@@ -1,7 +1,7 @@
-"""Dense products by BLAS, the same bits with any number of threads.
+"""Dense products with BLAS, bitwise equal for any number of threads.
 
-BLAS libraries divide a product among their threads in ways that change the last bits. Here BLAS runs on one thread,
-and products are divided into parts of a fixed size among threads of our own.
+BLAS libraries divide a product among threads in ways that change the last bits. Here BLAS runs on one thread, and a
+thread pool computes parts of a fixed size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from tnesi.types import Array
 
 _PART = 1024
-"""Columns of the result that are computed together."""
+"""Columns of the result per part."""
 
 _lock = threading.Lock()
 _users = 0
@@ -33,7 +33,7 @@ def _libraries() -> ThreadpoolController:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread; may be nested, and entered from several threads at once."""
+    """Limit BLAS to one thread; contexts may be nested and entered from several threads at once."""
     global _users, _limit
     with _lock:
         _users += 1

@@ -1,4 +1,4 @@
-"""The kernels in NumPy: short, obvious, the oracle of the native ones and their stand-in without a compiler.
+"""The kernels in NumPy: the test oracle of the native kernels, and their replacement without a compiler.
 
 Symbols and shapes are those of ``native/kernels.h``: ``x`` N x D raw input, an array or (indptr, indices, values) of a
 sparse one, ``scale`` N with y = scale * x + 1, ``log_w`` C x Dp, ``base`` B x C with row ``base_row[n]`` for point n
@@ -20,13 +20,13 @@ Given = Array | tuple[Array, Array, Array]
 """Rows as the kernels take them."""
 EMPTY = np.float32(-3.0e38)
 _AT_ONCE = 1024
-"""Rows that are sorted together: not all, for the sake of memory."""
+"""Rows that are sorted together, which limits memory."""
 UNREACHED = 1e-30
-"""A field's class weights decay where nobody visits it; below this sum the field counts as unreached."""
+"""Class weights of unused fields decay; a field whose weights sum to less than this counts as unreached."""
 
 
 def _matrix(x: Given, n_columns: int) -> Any:
-    """`x` as a matrix of float32, dense or sparse."""
+    """Return `x` as a dense or sparse matrix of float32."""
     if isinstance(x, tuple):
         indptr, indices, values = x
         return csr_array((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
@@ -34,7 +34,7 @@ def _matrix(x: Given, n_columns: int) -> Any:
 
 
 def _values(x: Given) -> tuple[Array, Array, Array]:
-    """Row, column and value of all that is not 0, in this order."""
+    """Return row, column and value of all nonzero entries, in row-major order."""
     if isinstance(x, tuple):
         indptr, indices, values = x
         return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), indices, values
@@ -43,7 +43,7 @@ def _values(x: Given) -> tuple[Array, Array, Array]:
 
 
 def _largest(scores: Array, n: int) -> Array:
-    """Columns of the n largest values of each row in descending order; of equal ones the first."""
+    """Return the columns of the n largest values of each row in descending order; the first of equal values wins."""
     bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)  # without -0
     column = np.arange(scores.shape[1])
     key = (bits ^ (bits >> 63 & 0x7FFFFFFF)) << 32 | column[::-1]  # integers in the order of the scores
@@ -54,13 +54,13 @@ def _largest(scores: Array, n: int) -> Array:
 
 
 def _write(scores: Array, fields: Array, points: Any, ids: Array, s: Array, log_sum: Array) -> None:
-    """K^(n), s and log-sum of `points` from the scores (N x fields) of `fields`, ascending; EMPTY: no candidate."""
+    """Write K^(n), s and the log-sum of `points` from the scores of `fields` (ascending); EMPTY is no candidate."""
     best = _largest(scores, ids.shape[1])
     top = np.take_along_axis(scores, best, axis=1)
     real = top > EMPTY
     first = top[:, :1].astype(np.float64) if fields.size else np.full((len(top), 1), float(EMPTY))
     e = np.exp(top - first) * real
-    total = np.maximum(e.sum(axis=1, keepdims=True), 1)  # the first alone counts 1
+    total = np.maximum(e.sum(axis=1, keepdims=True), 1)  # the first term is 1
     k = best.shape[1]
     ids[points, :k], ids[points, k:] = np.where(real, fields[best], -1), -1
     s[points, :k], s[points, k:] = e / total, 0
@@ -68,7 +68,7 @@ def _write(scores: Array, fields: Array, points: Any, ids: Array, s: Array, log_
 
 
 def _bases(base: Array, base_row: Array | None, points: Any) -> Array:
-    """Rows of `base`, one for all points or one for each."""
+    """Return rows of `base`: one for all points, or one for each."""
     rows: Array = base[:1] if base_row is None else base[base_row[points]]
     return rows
 
@@ -91,7 +91,7 @@ def select_top(
 
 
 def _products(matrix: Any, log_w: Array) -> Array:
-    """X . log W as float32, summed in double precision: in single, BLAS makes other bits of a row in other company."""
+    """Return X . log W as float32, summed in double: in single, the bits of a row depend on the other rows in BLAS."""
     exact: Array = matrix.astype(np.float64) @ log_w[:, : matrix.shape[1]].T.astype(np.float64)
     return exact.astype(np.float32)
 
@@ -135,7 +135,7 @@ def search_groups(
     matrix, n_fields = _matrix(x, log_w.shape[1]), len(log_w)
     for j in np.unique(group):
         points = np.flatnonzero(group == j)
-        candidate = np.zeros((points.size, n_fields + 1), bool)  # the last column is that of empty places
+        candidate = np.zeros((points.size, n_fields + 1), bool)  # the last column is for empty places
         candidate[:, np.where(lists[j] < n_fields, lists[j], -1)] = True
         np.put_along_axis(candidate, np.where(ids[points] < n_fields, ids[points], -1), True, axis=1)
         near = np.flatnonzero(candidate[:, :-1].any(axis=0)).astype(np.int32)
@@ -145,7 +145,7 @@ def search_groups(
 
 
 def build_lists(ids: Array, lists: Array, n_threads: int) -> None:
-    """For each field, itself and the fields that share most points with it; points it is best for count twice."""
+    """List for each field itself and the fields that share most points with it; its own best points count twice."""
     n_fields, g = lists.shape
     lists[...] = -1
     for c in range(n_fields):
@@ -164,7 +164,7 @@ def build_lists(ids: Array, lists: Array, n_threads: int) -> None:
 def _sums(
     x: Given, scale: Array, weight: Array | None, ids: Array, s: Array, shape: tuple[int, ...]
 ) -> tuple[Array, Array]:
-    """sum_n s_nc scale_n x_n and sum_n s_nc, in double precision."""
+    """Return sum_n s_nc scale_n x_n and sum_n s_nc, in double precision."""
     n_fields, n_columns = shape
     share = s.astype(np.float64) if weight is None else s.astype(np.float64) * weight[:, None]
     real = (ids >= 0) & (ids < n_fields) & (s != 0)
@@ -176,7 +176,7 @@ def _sums(
 
 
 def _rounded(values: Array, unit: float) -> Array:
-    """Multiples of `unit`, a power of two: sums of them are exact, in any order."""
+    """Round to multiples of `unit`, a power of two, so that sums are exact in any order."""
     out: Array = np.rint(values / unit) * unit if unit > 0 else values
     return out
 
@@ -212,7 +212,7 @@ def finish_m_step(
 ) -> None:
     """W_c = 1 + sums_c / mass_c; a field without mass keeps its weights.
 
-    With a prior, each field has seen `prior_rows` rows of 1 + prior before.
+    A prior adds `prior_rows` rows of 1 + prior to each field.
     """
     sums, total = sums.copy(), mass.copy()
     if prior is not None:
@@ -242,7 +242,7 @@ def m_step(
     mass: Array,
     n_threads: int,
 ) -> None:
-    """W_c = sum_n s_nc y_n / sum_n s_nc: both parts at once."""
+    """W_c = sum_n s_nc y_n / sum_n s_nc, in one call."""
     sums = np.zeros(w.shape)
     mass[:] = 0
     add_statistics(x, scale, weight, ids, s, unit, mass_unit, sums, mass, n_threads)
@@ -262,7 +262,7 @@ def hebbian_step(
     w_sum: Array,
     n_threads: int,
 ) -> None:
-    """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), at most to the mean of the batch."""
+    """W_c += rate * sum_n s_nc (y_n - W_c) (eq. 9), but not beyond the mean of the batch."""
     sums, mass = _sums(x, scale, weight, ids, s, w.shape)
     won = mass > 0
     eps = np.minimum(rate, 1 / mass[won])[:, None]
@@ -273,7 +273,7 @@ def hebbian_step(
 
 
 def class_posterior(r: Array, fields: Array, s: Array) -> Array:
-    """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8) of each point; a field that no class has reached adds nothing."""
+    """t_k = sum_c s_c R_kc / sum_k' R_k'c (eq. 8) for each point; unreached fields contribute nothing."""
     own = r[fields]
     reached = own.sum(axis=-1)
     share = np.divide(s, reached, out=np.zeros(s.shape), where=reached > UNREACHED)
@@ -298,9 +298,9 @@ def learn_classes(
     taught: Array,
     n_threads: int,
 ) -> None:
-    """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10) with hard self-labels where BvSB > threshold.
+    """One epoch of R_k += rate * sum_n t_nk (s_n - R_k) (eq. 10), with hard self-labels where the margin > threshold.
 
-    Class k votes with sizes[k] R_k, or all alike (None).
+    Class k votes with sizes[k] R_k, or with R_k if `sizes` is None. `taught` receives the labels used (-1: none).
     """
     row, width = np.repeat(np.arange(label.size), np.diff(indptr)), np.diff(indptr).max(initial=0)
     fields, s = np.zeros((label.size, width), np.int32), np.zeros((label.size, width))
@@ -347,7 +347,7 @@ def _mix(h: Array) -> Array:
 
 
 def row_hashes(x: Given, seed: int, out: Array, n_threads: int) -> None:
-    """A 64-bit hash of the proportions in each row: rows that are equal once normalized have equal hashes."""
+    """Hash the proportions in each row to 64 bits: rows that are equal after normalization have equal hashes."""
     golden = 0x9E3779B97F4A7C15
     row, column, value = _values(x)
     total = np.bincount(row, weights=value, minlength=len(out))
@@ -357,7 +357,7 @@ def row_hashes(x: Given, seed: int, out: Array, n_threads: int) -> None:
     count = np.bincount(row, minlength=len(out))
     first = np.cumsum(count) - count
     h = _mix(np.full(len(out), (seed + golden) % 2**64, dtype=np.uint64))
-    for j in range(count.max(initial=0)):  # the j-th value of all rows that have one
+    for j in range(count.max(initial=0)):  # the j-th value of each row
         here = np.flatnonzero(count > j)
         now = (h[here] ^ key[first[here] + j]) * np.uint64(golden)
         h[here] = now ^ (now >> np.uint64(32))
@@ -365,20 +365,20 @@ def row_hashes(x: Given, seed: int, out: Array, n_threads: int) -> None:
 
 
 def log_factorials(x: Given, scale: Array, out: Array, n_threads: int) -> None:
-    """sum_d log(y_d!) with y = scale * x + 1; where x is 0, log 1! = 0."""
+    """sum_d log(y_d!) with y = scale * x + 1; log 1! = 0 where x = 0."""
     row, _, value = _values(x)
     out[:] = np.bincount(row, weights=gammaln(scale[row] * value.astype(np.float64) + 2), minlength=len(out))
 
 
 def _boxes(x: Array, boxes: Array | None) -> list[tuple[slice, slice]]:
-    """The part of its canvas that each picture fills."""
+    """Return the part of its canvas that each picture fills."""
     if boxes is None:
         return [(slice(None), slice(None))] * len(x)
     return [(slice(top, top + height), slice(left, left + width)) for top, left, height, width in boxes]
 
 
 def _triangles(length: int, n_cells: int) -> Array:
-    """Weights of the pixels along an axis in the cells: 1 in the middle of a cell, 0 in the middle of the next one."""
+    """Weights of the pixels along an axis in each cell: 1 at the center of a cell, 0 at the center of the next."""
     at = (np.arange(length)[:, None] + 0.5) * (n_cells / length) - (np.arange(n_cells) + 0.5)
     weights: Array = np.maximum(0, 1 - np.abs(at))
     return weights
@@ -403,7 +403,7 @@ def oriented_gradients(x: Array, boxes: Array | None, is_signed: bool, out: Arra
 
 
 def color_histograms(x: Array, boxes: Array | None, out: Array, n_threads: int) -> None:
-    """A pixel is a mixture of the corners of the color cube on the way from black to white, largest channel first."""
+    """A pixel is a mixture of corners of the color cube, on the path from black to white, largest channel first."""
     of_rows, of_columns = _triangles(x.shape[1], out.shape[1]), _triangles(x.shape[2], out.shape[2])
     for n, (rows, columns) in enumerate(_boxes(x, boxes)):
         pixels = x[n, rows, columns].clip(0, 1)

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: as certain on the whole as the expected accuracy."""
+"""Calibration: sharpen probabilities until their mean certainty equals the expected accuracy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from tnesi.types import Array
 
-_BLUNTEST, _SHARPEST = 1e-2, 1e4
+_LEAST, _MOST = 1e-2, 1e4
 
 
 def sharpness_for(posterior: Array, accuracy: float) -> float:
-    """Return the power to which probabilities (N x K) are raised so that the largest ones have the given mean.
+    """Return the power for probabilities (N x K) at which the mean of the largest ones is `accuracy`.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def sharpness_for(posterior: Array, accuracy: float) -> float:
     """
     log = np.log(np.maximum(posterior, 1e-30))
     log -= log.max(axis=1, keepdims=True)
-    low, high = np.log(_BLUNTEST), np.log(_SHARPEST)
+    low, high = np.log(_LEAST), np.log(_MOST)
     for _ in range(40):
         middle = (low + high) / 2
         certainty = np.mean(1 / np.exp(np.exp(middle) * log).sum(axis=1))

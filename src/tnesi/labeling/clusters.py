@@ -1,4 +1,4 @@
-"""Clusters of the points, found without any label."""
+"""Clusters of the rows, found without labels."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from tnesi.types import Array
 RESTARTS = 4
 BATCH = 25
 CLEAR = 0.6
-"""A point teaches when its best class is ahead of the second best by more than this."""
+"""Minimum margin between the two best classes for a row to be self-labeled."""
 _HOT, _WARM, _COLD = 100.0, 20.0, 5.0
 _SETTLE = [_HOT] * 12 + list(np.geomspace(_HOT, _WARM, 6))
 _POLISH = [_WARM] * 10 + list(np.geomspace(_WARM, _COLD, 6))
-"""Rates of the passes, as factors of K / N: of every start, then of the best one."""
+"""Rates of the passes, as factors of K / N: of every restart, then of the best one."""
 _CLEARER = 0.8
 REFINE = [(_COLD, _CLEARER)] * 5
-"""Rates and thresholds of the passes that refine clusters with names: their borders hardly move."""
+"""Rates and thresholds of the passes that refine named clusters, whose borders hardly change."""
 SETTLE_AGAIN = [(_WARM, CLEAR)] * 4 + [(float(rate), _CLEARER) for rate in np.geomspace(_WARM, _COLD, 3)[1:]]
-"""The same where labels are many: the published rule, in a few of its passes."""
+"""The same with many labels: a few passes of the published rule."""
 _ORDERS = 2
-"""Random orders of the points in which they teach, side by side: the mean depends on chance only half as much."""
+"""Number of random orders of the rows whose results are averaged, which halves the variance."""
 _FAINT = 1e-3
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """A partition of the points.
+    """A partition of the rows.
 
     Attributes
     ----------
     place : (N,) array of int32
-        The cluster of each point.
+        The cluster of each row.
     agreement : float
-        The share of points on which the two best of several runs agree: how far the data are made of clusters.
+        The share of rows on which the two best of several runs agree, a measure of how clustered the data are.
     """
 
     place: Array
@@ -51,17 +51,18 @@ class Clusters:
 def find_clusters(
     activities: sparse.csr_array, weight: Array | None, n_clusters: int, seed: int, n_threads: int
 ) -> Clusters:
-    """Let a second layer find its classes by itself: the best of a few runs from random starts.
+    """Learn a second layer without labels: the best of a few runs with random initializations.
 
-    Every field begins in a random class. The published rule with a high rate, which acts as a temperature, makes
-    classes grow together until the borders between them are short and run where few points are; then it cools.
+    Every field is initialized in a random class. The published rule with a high rate, which acts as a temperature,
+    merges regions until the borders between classes are short and lie where there are few rows; then the rate
+    decreases.
     """
-    nobody = np.full(activities.shape[0], -1, np.int32)
+    unlabeled = np.full(activities.shape[0], -1, np.int32)
 
     def run(number: int) -> tuple[float, int, Classes, Array]:
         rng = np.random.default_rng((seed, number))
         layer = _random_layer(activities.shape[1], n_clusters, rng)
-        sharpen(layer, activities, nobody, weight, rng, _SETTLE, CLEAR)
+        self_label(layer, activities, unlabeled, weight, rng, _SETTLE, CLEAR)
         t = layer.posterior(activities)
         return float(np.average(margins(t), weights=weight)), number, layer, t.argmax(axis=1)
 
@@ -69,12 +70,13 @@ def find_clusters(
         runs = sorted(pool.map(run, range(RESTARTS)), key=lambda one: (-one[0], one[1]))
     (_, _, layer, place), (_, _, _, other) = runs[:2]
     agree = agreement(place, other, n_clusters, weight)
-    sharpen(layer, activities, nobody, weight, np.random.default_rng((seed, RESTARTS)), _POLISH, CLEAR, n_threads)
+    rng = np.random.default_rng((seed, RESTARTS))
+    self_label(layer, activities, unlabeled, weight, rng, _POLISH, CLEAR, n_threads)
     return Clusters(layer.posterior(activities).argmax(axis=1).astype(np.int32), agree)
 
 
 def agreement(one: Array, other: Array, n_clusters: int, weight: Array | None = None) -> float:
-    """Return the share of points on which two partitions agree, whatever the clusters are called."""
+    """Return the share of rows on which two partitions agree under the best matching of their clusters."""
     both = np.zeros((n_clusters, n_clusters))
     np.add.at(both, (one, other), 1.0 if weight is None else weight)
     return float(both[linear_sum_assignment(-both)].sum() / both.sum())
@@ -92,14 +94,14 @@ def refine(
     passes: Sequence[tuple[float, float]] = REFINE,
     sized: bool = True,
 ) -> Classes:
-    """Return the layer of a partition whose parts have got their names, after the labels have had their say."""
+    """Return the layer of a partition into classes, refined with the labels."""
     given = label >= 0
-    begin = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=sized)
+    initial = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=sized)
 
     def run(number: int) -> Array:
-        layer, rng = copy.deepcopy(begin), np.random.default_rng((seed, number))
+        layer, rng = copy.deepcopy(initial), np.random.default_rng((seed, number))
         for rate, threshold in passes:
-            sharpen(layer, activities, label, weight, rng, [rate], threshold, max(1, n_threads // _ORDERS))
+            self_label(layer, activities, label, weight, rng, [rate], threshold, max(1, n_threads // _ORDERS))
         return layer.posterior(activities)
 
     with ThreadPoolExecutor(min(n_threads, _ORDERS)) as pool:
@@ -108,7 +110,7 @@ def refine(
     return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=sized)
 
 
-def sharpen(
+def self_label(
     layer: Classes,
     activities: sparse.csr_array,
     label: Array,
@@ -118,7 +120,7 @@ def sharpen(
     threshold: float,
     n_threads: int = 1,
 ) -> None:
-    """Passes of self-labeling over all points; a layer that knows the sizes of its classes keeps track of them."""
+    """Make passes of self-labeling over all rows; a layer with class sizes updates them."""
     n = label.size
     total = float(n if weight is None else weight.sum(dtype=np.float64))
     for rate in rates:

@@ -1,4 +1,4 @@
-"""The fields as a graph, and how labels spread over it."""
+"""The graph of the fields, over which labels spread."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tnesi import kernels
 from tnesi.types import Array
 
 _WEAKEST_LINK = 1e-3
-"""Weaker links are left out: there are many, and they are the ones that join what does not belong together."""
+"""Weaker links are dropped: they are numerous, and connect different classes most often."""
 
 _LEAST_LEAVING = 0.01
-"""Fields that labels leave less often than this in a step get bridges, by which they leave about as often."""
+"""Minimum probability of leaving a field in a step; bridges are added where it is lower."""
 _BRIDGES, _BUSIEST = 3, 0.1
-"""Bridges of such a field, and by how much all those that end in one field may make labels leave it more often."""
+"""Number of bridges of an island, and maximum probability of leaving a field through all bridges that end in it."""
 _ISLANDS = 1000
-"""Fields for which bridges are looked for at a time, as they share rows with very many others."""
+"""Islands whose bridges are computed at a time, which limits memory."""
 _FLAT = 0.1
-"""Activities are raised to this power: all fields of a row count nearly alike."""
+"""Activities are raised to this power, which makes the fields of a row nearly equal in weight."""
 
 _CLOSE = 1e-4
 _DENSE, _BLOCK = 0.1, 1000
@@ -31,22 +31,22 @@ _DENSE, _BLOCK = 0.1, 1000
 
 @dataclass(frozen=True)
 class FieldGraph:
-    """Fields, linked by the points that they explain together.
+    """Fields, linked by the rows that they explain together.
 
-    A label spreads from a point to its fields and on to the other points of these, and so forth: with S for the
-    activities and m_c = sum_n s_nc for the mass of a field, q <- S^T S q / m. The graph holds S^T S, scaled by
-    1 / sqrt(m) on both sides so that it is symmetric; sqrt(m) is its stationary vector.
+    A label spreads from a row to its fields, on to the other rows of these fields, and so on: with the activities S and
+    the masses m_c = sum_n s_nc of the fields, q <- S^T S q / m. The graph stores S^T S, scaled by 1 / sqrt(m) on both
+    sides, which makes it symmetric; sqrt(m) is its stationary vector.
 
-    Rows in sparse parts of the data often have a field that is hardly active elsewhere. Labels would never leave such
-    islands, nor reach them: they get bridges to the fields that come next for their rows, however faint these are.
+    Rows in sparse regions of the data often have a field that is hardly active elsewhere. Labels would neither leave
+    nor reach such an island, so it gets bridges to the next fields of its rows, even if their activities are tiny.
 
     Attributes
     ----------
     mass : (C,) array of float64
-        m, by which the fields differ in size.
+        m, the masses of the fields.
     links : csr_array of float32, C x C
     pace : float
-        By how much a step is shorter than it would be without bridges.
+        Length of a step relative to a graph without bridges.
     """
 
     mass: Array
@@ -55,7 +55,7 @@ class FieldGraph:
 
     @classmethod
     def of(cls, activities: sparse.csr_array, weight: Array | None) -> FieldGraph:
-        """Return the graph of stored activities, with row weights if there are any."""
+        """Return the graph of stored activities, with optional row weights."""
         length = np.diff(activities.indptr)
         each = np.ones(activities.nnz) if weight is None else np.repeat(weight.astype(np.float64), length)
         mass = np.bincount(activities.indices, activities.data * each, activities.shape[1])
@@ -67,9 +67,9 @@ class FieldGraph:
         links.eliminate_zeros()
         leaving = (links @ root) * _inverse(root) - links.diagonal()
         bridges = _bridges(activities, weight, mass, leaving)
-        pace = 1 / (1 + 2 * float((bridges @ root * _inverse(root)).max()))  # else eigenvalues could be below 0
+        pace = 1 / (1 + 2 * float((bridges @ root * _inverse(root)).max()))  # keeps eigenvalues nonnegative
         links = sparse.csr_array((links + bridges) * pace)
-        kept = sparse.diags_array((root - links @ root) * _inverse(root))  # what does not leave any more stays
+        kept = sparse.diags_array((root - links @ root) * _inverse(root))  # self-links replace dropped links
         return cls(mass, sparse.csr_array(links + kept).astype(np.float32), pace)
 
     def spread(
@@ -82,28 +82,29 @@ class FieldGraph:
         steps: Sequence[int],
         n_threads: int,
     ) -> list[Array]:
-        """Spread the labels of the given points; return the shares of the classes in each field (C x K).
+        """Spread the labels of the given rows; return the shares of the classes in each field (C x K).
 
-        Every field begins with all classes alike. What labels have added after n steps is a sum of powers of the links
-        up to n - 1, which polynomials of a far lower degree come close to (see :func:`_series`).
+        Initially, all classes have equal shares in every field. The contribution of the labels after n steps is a sum
+        of powers of the links up to n - 1, which is approximated by a polynomial of far lower degree (see
+        :func:`_series`).
 
         Parameters
         ----------
         activities : csr_array
-            Of the labeled points only, scaled by the square roots of their weights if they have any.
+            Activities of the labeled rows, scaled by the square roots of their weights if given.
         label : array of int
             Their classes.
         clamp : float
-            How firmly a labeled point keeps its label, against what its fields say: 1 is for good.
+            Weight of a labeled row's label against its fields; 1 means that the label never changes.
         steps : sequence of int
-            After how many steps to look.
+            Numbers of steps for which to return the shares.
         """
         clamp *= self.pace
         inverse = _inverse(np.sqrt(self.mass))
         near = sparse.csr_array(activities.astype(np.float64) @ sparse.diags_array(inverse))
         links = _none_below_zero(sparse.csr_array(self.links - clamp * (near.T @ near)), np.sqrt(self.mass))
         links = links.astype(np.float32)
-        root_weight = activities.sum(axis=1, dtype=np.float64)[:, None]  # as activities sum to 1
+        root_weight = activities.sum(axis=1, dtype=np.float64)[:, None]  # since activities sum to 1
         source = np.zeros((self.mass.size, kernels.padded(n_classes)), np.float32)
         source[:, :n_classes] = clamp * (near.T @ (root_weight * (np.eye(n_classes)[label] - 1 / n_classes)))
         out = np.empty((len(steps), *source.shape), np.float32)
@@ -117,8 +118,8 @@ class FieldGraph:
 def _series(steps: tuple[int, ...]) -> Array:
     """Return 1 + x + ... + x^(n - 1) for each n of `steps`, as coefficients of Chebyshev polynomials of 2 x - 1.
 
-    The links have no eigenvalues outside of [0, 1], and there the coefficients fall off like those of a Gaussian curve
-    whose width is the root of n: terms that cannot add more than `_CLOSE` are left out (300 steps: 57 are left).
+    The eigenvalues of the links are in [0, 1], where the coefficients decay like a Gaussian of width sqrt(n). Terms
+    that contribute less than `_CLOSE` in total are dropped (57 are left for 300 steps).
     """
     rows = []
     for n in steps:
@@ -133,11 +134,11 @@ def _series(steps: tuple[int, ...]) -> Array:
 
 
 def _none_below_zero(links: sparse.csr_array, root: Array) -> sparse.csr_array:
-    """Return links of which none is below 0, with the same product with `root`.
+    """Return nonnegative links with the same product with `root`.
 
-    Labeled points take off what they add to links between all their fields, and weak links are not there any more. As
-    a field keeps what its weak links carried, so labeled points take it off there: else the shares of fields with next
-    to no mass, whose links are all weak, would leave [0, 1].
+    Clamping subtracts the contribution of the labeled rows from all links between their fields, including weak ones
+    that were dropped. Negative links are moved to the diagonal, where the weak links went; otherwise the shares of
+    fields with nearly no mass, whose links are all weak, would leave [0, 1].
     """
     below = links.minimum(0)
     if not below.nnz:
@@ -146,16 +147,16 @@ def _none_below_zero(links: sparse.csr_array, root: Array) -> sparse.csr_array:
 
 
 def nearness(activities: sparse.csr_array) -> sparse.csr_array:
-    """Return how near the rows are to the fields (rows sum to 1).
+    """Return the flattened activities of the rows, a measure of nearness to the fields (rows sum to 1).
 
-    Activities as they are would be sharp: an outlier has a field of its own, and would be near to nothing else.
+    The activities themselves are too sharp: an outlier with its own field would be near to no other.
     """
     near = sparse.csr_array((activities.data**_FLAT, activities.indices, activities.indptr), shape=activities.shape)
     return sparse.csr_array(sparse.diags_array(1 / near.sum(axis=1)) @ near)
 
 
 def _bridges(activities: sparse.csr_array, weight: Array | None, mass: Array, leaving: Array) -> sparse.csr_array:
-    """Return links for fields that labels leave too rarely (C x C, scaled like the others)."""
+    """Return links for islands, which labels leave too rarely (C x C, scaled like the others)."""
     missing = np.where(mass > 0, np.maximum(_LEAST_LEAVING - leaving, 0), 0)
     islands = np.flatnonzero(missing)
     if not islands.size:
@@ -176,9 +177,9 @@ def _bridges(activities: sparse.csr_array, weight: Array | None, mass: Array, le
 
 
 def _next_fields(near: sparse.csr_array, weight: Array | None, mass: Array, islands: Array) -> tuple[Array, ...]:
-    """Return the fields that come next for the rows of each island: island, field, and how near that is.
+    """Return the next fields of the rows of each island: island, field, and its nearness.
 
-    Fields with less mass than the island are worth less: so much less can be carried to them.
+    Fields with less mass than the island count less, since they can carry less.
     """
     of_islands = near[:, islands]
     if weight is not None:
@@ -187,7 +188,7 @@ def _next_fields(near: sparse.csr_array, weight: Array | None, mass: Array, isla
     common.sort_indices()
     row, other = np.repeat(np.arange(islands.size), np.diff(common.indptr)), common.indices
     value = common.data * np.minimum(1, mass[other] / mass[islands[row]])
-    value = value.astype(np.float32).astype(np.float64)  # ties are ties, in whichever order rows were added up
+    value = value.astype(np.float32).astype(np.float64)  # makes ties independent of the order of summation
     value[other == islands[row]] = 0
     begins = np.flatnonzero(np.diff(row, prepend=-1))
     found = []
@@ -202,7 +203,7 @@ def _next_fields(near: sparse.csr_array, weight: Array | None, mass: Array, isla
 
 
 def _products(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
-    """Return A^T B. Without truncation most fields are active at most points, and dense blocks are far faster."""
+    """Return A^T B. Without truncation most fields are active for most rows, and dense blocks are far faster."""
     n, n_fields = other.shape
     if other.nnz < _DENSE * n * n_fields:
         return sparse.csr_array(one.T @ other)

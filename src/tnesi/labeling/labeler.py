@@ -1,4 +1,4 @@
-"""Learning the second layer from few labels: by naming clusters or by spreading the labels, whichever fits the data."""
+"""Learning the second layer from few labels, by naming clusters or by spreading labels."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from tnesi.model.classes import Classes, normalized
 from tnesi.types import Array
 
 _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
-"""Steps by which labels may spread; tests have to be quick. What the second number of steps says counts half always."""
+"""Numbers of steps by which labels spread (fewer in tests, for speed). Each result is averaged with that of the second
+number."""
 _FIRM_FROM = 10
-"""Labels per class from which a labeled point keeps its label for good."""
+"""Labels per class from which a labeled row always keeps its label."""
 _TRUST = 0.955
-"""The accuracy expected of spreading before a label has tested it; of clusters it is what their runs agree on."""
+"""Prior accuracy of spreading; that of clusters is the agreement of their runs."""
 _CLEAN = 0.9
-"""Where fewer of the labels left out are right, rows do not label themselves: it would not be worth the time."""
+"""Minimum accuracy on held-out labels for self-labeling, which would not improve the result otherwise."""
 _SURE, _MORE = 1.5, 0.4
-"""Labels left out change what is done by default where they speak for it by so many standard errors and so many labels
-of each class: those left out are few, and often not a fair sample."""
+"""Held-out labels override a default if they favor the alternative by this many standard errors plus this many labels
+per class: they are few, and often not a representative sample."""
 _SAMPLE = 5000
 _LEAST = 1e-30
 """Size of a class that no label has reached."""
@@ -36,16 +37,16 @@ _LEAST = 1e-30
 
 @dataclass
 class Labeler:
-    """Stored activities, what is known of them without labels (found when first needed), and the methods.
+    """Stored activities, with clusters and graphs that are computed on demand, and the labeling methods.
 
     Attributes
     ----------
     activities : csr_array of shape (N, C)
     n_fields : list of int
-        Of each mixture whose activities stand side by side.
+        Number of fields of each mixture.
     weight : (N,) array or None
     seed : int
-        Of the clusters' random starts.
+        Seeds the initialization of the clusters.
     """
 
     activities: sparse.csr_array
@@ -58,7 +59,7 @@ class Labeler:
 
     @cached_property
     def graphs(self) -> list[FieldGraph]:
-        """One for each mixture."""
+        """The graph of each mixture."""
         return [FieldGraph.of(own, self.weight) for own in self._of_mixtures(self.activities)]
 
     @cached_property
@@ -67,18 +68,18 @@ class Labeler:
 
     @cached_property
     def _sample(self) -> tuple[Array, sparse.csr_array]:
-        """Some rows, and their activities: enough to see how sure a layer is and how large it takes the classes for."""
+        """A sample of the rows and their activities, to estimate certainty and class sizes."""
         rows = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
         return rows, self.activities[rows]
 
     def clusters(self, n: int) -> Clusters:
-        """Return the points in `n` clusters."""
+        """Return a partition of the rows into `n` clusters."""
         if n not in self._clusters:
             self._clusters[n] = find_clusters(self.activities, self.weight, n, self.seed, self.n_threads)
         return self._clusters[n]
 
     def _around(self, points: Array, n: int) -> Array:
-        """Return which of `n` clusters lie around the given points."""
+        """Return the shares of the `n` clusters around the given rows."""
         if n not in self._shares:
             self._shares[n] = shares_of(self.activities, self.clusters(n).place, n)
         return surroundings(self.activities[points], self._shares[n])
@@ -86,7 +87,7 @@ class Labeler:
     def learn(self, label: Array, n_classes: int, method: str, n_unknown: int = 0) -> tuple[Classes, str]:
         """Learn a second layer from labels (-1 for none); return it and the method used.
 
-        `method` is "clusters", "spreading", or "auto" for the one that promises more.
+        `method` is "clusters", "spreading", or "auto" for the better one.
         """
         if method == "clusters" or n_unknown:
             return self.name(label, n_classes, n_unknown), "clusters"
@@ -106,18 +107,18 @@ class Labeler:
         return layer, "spreading"
 
     def name(self, label: Array, n_classes: int, n_unknown: int = 0) -> Classes:
-        """Return the layer of clusters that got the names of the classes, the labels having their say.
+        """Return the layer of clusters that are named by the labels and then refined with them.
 
-        With `n_unknown` there are more clusters than classes; those left over are the last class, the unknown.
+        With `n_unknown` there are more clusters than classes; the remaining clusters form the last, unknown class.
         """
         total = n_classes + (n_unknown > 0)
         place = self._named(label, n_classes, n_unknown)
         many = np.count_nonzero(label >= 0) >= _FIRM_FROM * n_classes
-        passes = SETTLE_AGAIN if many and not n_unknown else REFINE  # a class without labels would lose its rows
+        passes = SETTLE_AGAIN if many and not n_unknown else REFINE  # an unknown class would lose its rows
         return refine(place, self.activities, label, self.weight, total, self.seed, self.n_threads, passes=passes)
 
     def _named(self, label: Array, n_classes: int, n_unknown: int = 0) -> Array:
-        """Return the class of each point, by the names that the labels give to the clusters."""
+        """Return the class of each row, according to the named clusters."""
         points, n = np.flatnonzero(label >= 0), n_classes + n_unknown
         class_of = np.full(n, n_classes)
         class_of[name_clusters(evidence(self._around(points, n), label[points], n_classes))] = np.arange(n_classes)
@@ -125,11 +126,11 @@ class Labeler:
         return place
 
     def _has_sizes(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> bool:
-        """Return whether classes have the sizes that spreading has found: which of its two layers is better.
+        """Return whether classes have the sizes that spreading estimates, or equal sizes.
 
-        They are of one size, unless the labels left out (`right` says which of them each has predicted) say otherwise.
-        As there may be equally many of every class among the labels but not among the data, they count by the sizes
-        that the classes seem to have, and like one label on the average.
+        The default is equal sizes, unless held-out labels (`right` says which of them each layer predicts) favor the
+        other layer. Since labels may be balanced while the data are not, labels are weighted by the estimated sizes of
+        their classes.
         """
         if (right[:, 0] == right[:, 1]).all():
             return False
@@ -139,11 +140,10 @@ class Labeler:
         return bool(_beyond_chance(gain, test.n_classes))
 
     def _refined(self, layer: Classes, test: LeftOut, right: Array, *, sized: bool) -> Classes | None:
-        """Return what has spread after a few passes of the published rule, which draws sharper borders, or None.
+        """Return the layer refined by a few passes of self-labeling, which sharpens the borders, or None.
 
-        That takes labels that say where the classes are, and rows of one class that lie together: few of them change
-        then. Where many do, self-labeling has gone its own way (it makes classes equal, and clusters of them), and
-        what has spread stays as it is.
+        None is returned if labels are too few or rarely predicted, or if the passes change many rows: self-labeling
+        then finds clusters of equal size instead of the classes.
         """
         if test.label.size < _FIRM_FROM * test.n_classes or test.expected(right, 0.0) < _CLEAN:
             return None
@@ -156,10 +156,10 @@ class Labeler:
     def spread_layers(
         self, points: Array, label: Array, n_classes: int, far: int, n_threads: int
     ) -> list[list[Classes]]:
-        """Return layers after 10, 30 and `far` steps: with classes of one size, and of the sizes found.
+        """Return layers after 10, 30 and `far` steps: each with equal class sizes, and with estimated ones.
 
-        Each of them is a mean with that of 30 steps and the sizes found. Far from labels these say little, and near
-        them they are right more often: where several classes overlap, many steps wash them out.
+        Each layer is averaged with that of 30 steps and estimated sizes, which is more accurate near labels: many steps
+        blur overlapping classes.
         """
         near = self.activities[points]
         if self.weight is not None:
@@ -175,10 +175,9 @@ class Labeler:
         return [[Classes.from_shares(q + of_steps[1], self.mass) for q in both] for both in ways]
 
     def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
-        """Spread all labels, and those that are not left out in each round, by each number of steps.
+        """Spread all labels, and the remaining labels of each round of cross-validation.
 
-        Returns the layers that all of them teach (see spread_layers), and which labels are predicted where they are
-        left out (L x 3 x 2).
+        Returns the layers of all labels (see `spread_layers`), and which held-out labels are predicted (L x 3 x 2).
         """
         right = np.zeros((test.points.size, len(_NEARBY) + 1, 2))
         tasks = [(np.ones(test.points.size, bool), _FAR), *((rest, FAR_IN_TESTS) for _, rest in test.rounds())]
@@ -188,7 +187,7 @@ class Labeler:
             used, far = task
             return self.spread_layers(test.points[used], test.label[used], test.n_classes, far, each)
 
-        _ = self.graphs  # found before the tasks, which share them
+        _ = self.graphs  # computed once for all tasks
         with ThreadPoolExecutor(min(self.n_threads, len(tasks))) as pool:
             layers, *of_rounds = pool.map(spread, tasks)
         for (out, _), found in zip(test.rounds(), of_rounds, strict=True):
@@ -198,11 +197,11 @@ class Labeler:
         return layers, right
 
     def _trusts_clusters(self, test: LeftOut, right: Array) -> bool:
-        """Return whether naming clusters promises more than spreading, which predicts the labels that are `right`."""
+        """Return whether naming clusters is better than spreading, which predicts the labels that are `right`."""
         return test.prefers(*self._test_clusters(test), right, _TRUST)
 
     def _test_clusters(self, test: LeftOut) -> tuple[Array, float]:
-        """Return which labels naming clusters predicts, and the accuracy expected of it without such a test."""
+        """Return which held-out labels are predicted by naming clusters, and its prior accuracy."""
         clusters, n_classes = self.clusters(test.n_classes), test.n_classes
         around = self._around(test.points, n_classes)
         right = np.zeros(test.points.size)
@@ -212,10 +211,10 @@ class Labeler:
         return right, clusters.agreement
 
     def _calibrate(self, layer: Classes, test: LeftOut, right: Array) -> float:
-        """Return the sharpness with which spreading is as certain as it should be.
+        """Return the sharpness at which the certainty of spreading equals its expected accuracy.
 
-        Its accuracy is that on labels left out, which count by the sizes of their classes. Where there are few of them,
-        it is believed before to be the share of the points on which naming clusters agrees with it.
+        The accuracy is estimated on held-out labels, weighted by the sizes of their classes. With few labels, its prior
+        is the share of rows on which naming clusters agrees.
         """
         rows, sample = self._sample
         posterior = layer.posterior(sample)
@@ -227,7 +226,7 @@ class Labeler:
         return sharpness_for(posterior, min(test.expected(right, agreed), 1.0))
 
     def _of_mixtures(self, activities: sparse.csr_array) -> list[sparse.csr_array]:
-        """Return the activities of each mixture by itself; every row sums to 1."""
+        """Return the activities of each mixture; every row sums to 1."""
         if len(self.n_fields) == 1:
             return [activities]
         ends = np.cumsum(self.n_fields)
@@ -235,18 +234,18 @@ class Labeler:
 
 
 def _share(best: Array, n_classes: int) -> Array:
-    """Return the shares of the classes in a sample; what has none of its rows may still be in others."""
+    """Return the shares of the classes in a sample; a class without rows counts as one row."""
     return np.asarray(np.maximum(np.bincount(best, minlength=n_classes), 1) / best.size)
 
 
 def _best_steps(right: Array, n_classes: int) -> int:
-    """Return which number of steps: the most, unless fewer are better by more than the chance of the labels."""
+    """Return the index of the number of steps: the last, unless another is significantly better."""
     gain = right - right[:, -1:]
     better = np.where(_beyond_chance(gain, n_classes), gain.sum(axis=0), 0)
     return int(better.argmax()) if better.any() else right.shape[1] - 1
 
 
 def _beyond_chance(gain: Array, n_classes: int) -> Array:
-    """Return whether so many more labels are predicted (L, or L x ways) that it is no chance of the labels."""
+    """Return whether the gain in predicted labels (L, or L x alternatives) is significant."""
     out: Array = gain.sum(axis=0) > _SURE * np.sqrt(np.sum(gain**2, axis=0)) + _MORE * n_classes
     return out

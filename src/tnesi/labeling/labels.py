@@ -1,4 +1,4 @@
-"""Labels as the user writes them, and as the layers want them."""
+"""Conversion of labels to class numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from tnesi.errors import InvalidDataError
 from tnesi.types import Array
 
 
 def _as_array(y: Any) -> Array:
-    """Return labels as a flat array; where they are not all numbers, as the objects they are.
+    """Return labels as a flat array, of objects unless all of them are numbers.
 
-    Integers with missing values (pandas' Int64, polars, Arrow) stay integers: as numbers they would become floats.
+    Integers with missing values (pandas' Int64, polars, Arrow) stay integers instead of becoming floats.
     """
     if hasattr(y, "columns") and len(y.columns) == 1:  # a frame of one column
         y = y.column(0) if hasattr(y, "column") else y[y.columns[0]]
@@ -30,23 +31,23 @@ def _as_array(y: Any) -> Array:
         values = y.to_numpy(dtype=object) if masked else y.to_numpy()
     else:
         values = np.asarray(y)
-    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):  # a list: NumPy made strings of everything
+    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):  # NumPy converts mixed lists to strings
         values = np.array(y, dtype=object)
     flat: Array = column_or_1d(values, warn=True)
     return flat
 
 
 def _missing(value: Any) -> bool:
-    """Whether a label is None, NaN, pandas' NA, or a text of nothing but white space."""
+    """Return whether a label is None, NaN, pandas' NA, or a blank string."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _is_unlabeled(y: Array, unlabeled: Any) -> Array:
-    """Where `y` is the marker, or missing.
+    """Return which labels are the marker, or missing.
 
-    Among texts the marker may be a number: NumPy makes "-1" of -1 where an array holds texts too, and so do files.
+    A marker of -1 also matches the string "-1", which NumPy and files make of it among strings.
     """
     marker = None if _missing(unlabeled) else unlabeled
     if y.dtype.kind in "OU":
@@ -71,7 +72,7 @@ def is_unlabeled(y: Any, unlabeled: Any) -> Array:
 
 
 def given_labels(y: Any, unlabeled: Any) -> tuple[Array, Array]:
-    """Return the rows that have a label, and their labels in their natural type.
+    """Return the rows that have a label, and their labels in their original type.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def encode_labels(
 ) -> tuple[Array, Array]:
     """Return labels as class numbers (int32, -1 for unlabeled) and the sorted classes.
 
-    There have to be labels of two classes at least, or of one or none at all where that is fine.
+    Labels of at least two classes are required unless `one_is_fine` or `none_is_fine`.
 
     Examples
     --------
@@ -97,40 +98,49 @@ def encode_labels(
     ([0, -1, 1], ['cat', 'dog'])
     """
     y = _as_array(y)
-    _refuse_dates(y)
+    _reject_dates(y)
     labeled = ~_is_unlabeled(y, unlabeled)
     if none_is_fine and not labeled.any():
         return np.full(y.shape, -1, np.int32), y[:0]
     if not labeled.any():
-        raise ValueError(
-            f"y holds no labels at all, only the marker {unlabeled!r}: label at least one row of each class, or use "
-            "PoissonMixture to learn without labels"
+        raise InvalidDataError(
+            "y has no labels, only the marker {marker!r}",
+            parameter="y",
+            marker=unlabeled,
+            advice="label at least one row of each class, or use PoissonMixture to learn without labels",
         )
     given = y[labeled]
     if given.dtype.kind == "O":
         kinds = {str if isinstance(v, str) else bool if isinstance(v, (bool, np.bool_)) else Number for v in given}
         if len(kinds) > 1 or not all(isinstance(v, (str, Number, np.bool_)) for v in given):
-            raise ValueError("the labels are of different kinds: pass all of them as strings, or all as numbers")
+            raise InvalidDataError(
+                "the labels have different types", parameter="y", advice="pass only strings, or only numbers"
+            )
         given = np.array(given.tolist())
-    with warnings.catch_warnings():  # with one label per class there are as many classes as labels
+    with warnings.catch_warnings():  # with one label per class, every label is unique
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         check_classification_targets(given)
     classes, codes = np.unique(given, return_inverse=True)
     if classes.size < 2 and not one_is_fine:
-        raise ValueError(
-            f"all labels are of one class ({classes.tolist()[0]!r}): a classifier needs at least two classes; "
-            f"check that unlabeled={unlabeled!r} is the marker used in y"
+        raise InvalidDataError(
+            "all labels are of one class ({only!r}), but a classifier needs at least two classes",
+            parameter="y",
+            only=classes.tolist()[0],
+            marker=unlabeled,
+            advice="check that {unlabeled}={marker!r} is the marker of unlabeled rows in y",
         )
     out = np.full(y.shape, -1, np.int32)
     out[labeled] = codes
     return out, classes
 
 
-def _refuse_dates(y: Array) -> None:
-    """Dates are not supported as classes: neither model files nor tables of predictions could keep them as they are."""
+def _reject_dates(y: Array) -> None:
+    """Raise an error for dates, which neither model files nor tables of predictions can store as classes."""
     first = next((v for v in y.tolist() if not _missing(v)), None) if y.dtype.kind == "O" else None
     if y.dtype.kind in "mM" or isinstance(first, date | timedelta):
-        raise ValueError("the labels are dates or times: pass them as texts, for instance y.astype(str)")
+        raise InvalidDataError(
+            "the labels are dates or times", parameter="y", advice="pass strings, for example y.astype(str)"
+        )
 
 
 def merge_classes(known: Array | None, more: Array | None) -> Array:
@@ -145,15 +155,18 @@ def merge_classes(known: Array | None, more: Array | None) -> Array:
     if not some:
         return np.empty(0, np.int64)
     if len({classes.dtype.kind == "U" for classes in some}) > 1:
-        raise ValueError(
-            f"labels such as {some[1].tolist()[0]!r} are not of the kind of those before ({some[0].tolist()[0]!r}): "
-            "pass all of them as strings, or all as numbers"
+        raise InvalidDataError(
+            "labels such as {new!r} do not have the type of earlier labels ({old!r})",
+            parameter="y",
+            new=some[1].tolist()[0],
+            old=some[0].tolist()[0],
+            advice="pass only strings, or only numbers",
         )
     return np.unique(np.concatenate(some))
 
 
 def with_marker(classes: Array, unlabeled: Any) -> Array:
-    """Return the classes and, last, the marker of rows without a label: the class of the unknown.
+    """Return the classes followed by the marker of unlabeled rows, the name of the unknown class.
 
     Examples
     --------
@@ -168,19 +181,25 @@ def with_marker(classes: Array, unlabeled: Any) -> Array:
     else:
         marker = -1 if _missing(unlabeled) or isinstance(unlabeled, str) else unlabeled
     if marker in classes:
-        raise ValueError(
-            f"rows of unknown classes would be predicted as {marker!r}, which is one of the classes: call that class "
-            "otherwise"
+        raise InvalidDataError(
+            "rows of unknown classes would be predicted as {marker!r}, which is one of the classes",
+            parameter="unknown_classes",
+            marker=marker,
+            advice="rename that class",
         )
     return np.append(classes, marker)
 
 
 def present_labels(label: Array, classes: Array, present: Array) -> tuple[Array, Array]:
-    """Return labels of the rows that are present; classes all of whose labels are of absent rows are absent."""
+    """Return the labels of the rows that are present, and the classes that these labels use."""
     label = label[present]
     used = np.unique(label[label >= 0])
     if classes.size and used.size < 2:
-        raise ValueError("fewer than two classes have labels with a weight: give weight to labels of two classes")
+        raise InvalidDataError(
+            "fewer than two classes have labels with a positive weight",
+            parameter="sample_weight",
+            advice="pass positive weights for labels of two classes",
+        )
     renumber = np.full(classes.size + 1, -1, np.int32)
     renumber[used] = np.arange(used.size)
     return renumber[label], classes[used]

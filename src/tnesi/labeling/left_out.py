@@ -1,4 +1,4 @@
-"""Labels left out in turn, to see how well the others predict them."""
+"""Cross-validation of labels: each is held out and predicted from the others."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from tnesi.types import Array
 
 _ROUNDS = 3
 _ENOUGH = 200
-"""Labels per class of which a third, left out once, tells enough."""
+"""Labels per class from which one round of cross-validation is enough."""
 _BEFORE = 10
-"""What is expected of a method before a label has tested it counts like so many labels of each class."""
+"""Weight of the prior accuracy of a method, in labels per class."""
 _MANY = 50
-"""Labels per class with which chance must not decide, and from which those who learn from labels are believed."""
+"""Labels per class from which clusters must be significantly better to be preferred."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A set of labels, divided into a few parts with labels of all classes.
+    """Labels divided into a few stratified parts.
 
     Attributes
     ----------
     all : (N,) array of int32
-        Labels of all points, -1 for none.
+        Labels of all rows, -1 for none.
     points, label : (L,) arrays
-        The labeled points and their classes.
+        The labeled rows and their classes.
     part : (L,) array
-        In which round a label is left out; -1 is never: it is the only one of its class, or others tell enough.
+        The round in which each label is held out. -1 means never: it is the only one of its class, or one round is
+        enough.
     """
 
     all: Array
@@ -53,26 +54,26 @@ class LeftOut:
         return cls(label, n_classes, points, given, part)
 
     def rounds(self) -> list[tuple[Array, Array]]:
-        """Return for each round which labels are left out, and which are not."""
+        """Return for each round which labels are held out, and which are used."""
         return [(self.part == f, self.part != f) for f in range(self.part.max() + 1)]
 
     def expected(self, right: Array, before: float) -> float:
-        """Return the expected accuracy; what was believed before counts like one label of each class."""
+        """Return the expected accuracy; the prior accuracy counts like one label per class."""
         tested = self.part >= 0
         return float((right[tested].sum() + self.n_classes * before) / (tested.sum() + self.n_classes))
 
     def worth(self, share: Array) -> Array:
-        """Return how much each label counts (1 on the average) where classes have the given shares of the data.
+        """Return the weight of each label (1 on average) if classes have the given shares of the data.
 
-        Labels are often not a fair sample: as many of every class, or mostly of those that are hard to tell apart.
+        Labels are often not a representative sample: balanced over the classes, or mostly of confusable ones.
         """
         out = (share / np.maximum(np.bincount(self.label, minlength=self.n_classes), 1))[self.label]
         return np.asarray(out / out.mean())
 
     def prefers(self, first: Array, first_trust: float, second: Array, second_trust: float) -> bool:
-        """Return whether a method that uses the labels for names only is better than one that learns from them.
+        """Return whether a method that only names clusters is better than one that learns from the labels.
 
-        The more labels there are, the surer that has to be: all of them teach the other method more than a part.
+        The required significance grows with the number of labels, since the second method improves with all of them.
         """
         gain = first.sum() - second.sum() + _BEFORE * self.n_classes * (first_trust - second_trust)
         per_class = self.label.size / self.n_classes

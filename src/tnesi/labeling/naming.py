@@ -1,4 +1,4 @@
-"""Which cluster is which class, and how sure that is."""
+"""Assignment of clusters to classes, and its confidence."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tnesi.model.classes import sums_by_class
 from tnesi.types import Array
 
 _DOUBT = 1e-3
-"""A label may lie outside of its cluster altogether, with this probability or so."""
+"""Approximate probability that a label lies outside its cluster."""
 
 
 def shares_of(activities: sparse.csr_array, place: Array, n_clusters: int) -> Array:
-    """Return the clusters' shares among the points that have a field (C x M)."""
+    """Return the shares of the clusters among the rows for which a field is active (C x M)."""
     count = sums_by_class(activities, None, place, n_clusters)
     out: Array = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
     return out
 
 
 def surroundings(activities: sparse.csr_array, shares: Array) -> Array:
-    """Return which clusters lie around points with the given activities: their fields' mean shares (L x M).
+    """Return the shares of the clusters around rows with the given activities: the means over their fields (L x M).
 
-    Fields count alike, however active they are: the label of an outlier, which has a field of its own, is read from
-    the wider neighborhood.
+    Fields have equal weight regardless of their activity, so that the wider neighborhood counts for outliers, which
+    have their own field.
     """
     near = sparse.csr_array((np.ones(activities.nnz), activities.indices, activities.indptr), shape=activities.shape)
     out: Array = (near @ shares) / np.maximum(near.sum(axis=1), 1)[:, None]
@@ -54,7 +54,7 @@ def doubts(fit: Array, cluster_of: Array) -> Array:
 
 
 def confidence(activities: sparse.csr_array, place: Array, label: Array, n_classes: int) -> tuple[Array, Array]:
-    """Return how sure it is that every class has the rows its labels mean, and the class it could be confused with."""
+    """Return the probability that the rows of each class are named correctly, and the class it may be confused with."""
     points = np.flatnonzero(label >= 0)
     shares = shares_of(activities, place, max(int(place.max(initial=0)) + 1, n_classes))
     around = surroundings(activities[points], shares)[:, :n_classes]

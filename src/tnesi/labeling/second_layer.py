@@ -26,9 +26,9 @@ METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "self-labeling",
 
 @dataclass(frozen=True)
 class SelfLabeling:
-    """Settings of self-labeling: rows label themselves where the second layer is sure, pass by pass.
+    """Settings of self-labeling, in which the second layer learns from its own confident predictions.
 
-    The rate falls to a quarter towards the end, and the threshold rises halfway to 1.
+    Toward the end, the rate decreases to a quarter and the threshold increases halfway to 1.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SelfLabeling:
 
 @dataclass(frozen=True)
 class LabelingParameters:
-    """How to learn from labels; :class:`tnesi.SimpletronClassifier` describes the parameters."""
+    """Parameters of learning from labels, documented in :class:`tnesi.SimpletronClassifier`."""
 
     method: Method = "auto"
     self_labeling: SelfLabeling = SelfLabeling()
@@ -65,28 +65,26 @@ class LabelingParameters:
 
 
 @dataclass(frozen=True)
-class LearnedLayer:
-    """A second layer, and what to warn about."""
+class LayerFit:
+    """A learned second layer, with a warning if learning was interrupted."""
 
     layer: SecondLayer
-    trouble: ConvergenceWarning | None = None
+    warning: ConvergenceWarning | None = None
 
 
 def new_labeler(rows: StoredRows, sizes: Sequence[int], seed: int, n_threads: int) -> Labeler:
-    """Return what is known of stored rows without labels. `seed` is that of the first layer."""
+    """Return a labeler of stored rows; `seed` is that of the first layer."""
     return Labeler(rows.activities, sizes, rows.weight, seed, n_threads)
 
 
-def learn_labels(
-    labeler: Labeler, parameters: LabelingParameters, label: Array, names: Array, seed: int
-) -> LearnedLayer:
+def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array, names: Array, seed: int) -> LayerFit:
     """Learn the second layer of a feed-forward network from labels (class numbers, -1 for none) of the stored rows."""
     method: str = parameters.method
     activities, weight = labeler.activities, labeler.weight
     if (label >= 0).all() and (method == "self-labeling" or (method == "auto" and not parameters.unknown_classes)):
         method = "supervised"
     if method == "supervised":
-        return LearnedLayer(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
+        return LayerFit(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
     if method == "self-labeling":
         rule = parameters.self_labeling
         top = TopLayer(
@@ -105,7 +103,7 @@ def learn_labels(
         )
         top.begin(activities.shape[1])
         top.learn(activities)
-        return LearnedLayer(SecondLayer(top.classes, names, method), interruption(top))
+        return LayerFit(SecondLayer(top.classes, names, method), interruption(top))
     n_unknown = parameters.unknown_classes
     all_names = with_marker(names, parameters.unlabeled) if n_unknown else names
     try:
@@ -113,30 +111,27 @@ def learn_labels(
             layer, method = labeler.learn(label, names.size, method, n_unknown)
     except KeyboardInterrupt:
         average = Classes.average(activities, label, weight, names.size)
-        return LearnedLayer(
+        return LayerFit(
             SecondLayer(average, names, ""),
             InterruptedWarning(
-                "learning of the second layer was interrupted: it has learned from labeled rows only; call fit_labels "
-                "with the same labels to continue"
+                "learning of the second layer was interrupted: only labeled rows were used; call fit_labels with the "
+                "same labels to learn from all rows"
             ),
         )
-    return LearnedLayer(SecondLayer(layer, all_names, method, bool(n_unknown)))
+    return LayerFit(SecondLayer(layer, all_names, method, bool(n_unknown)))
 
 
 def interruption(top: TopLayer) -> InterruptedWarning | None:
-    """Return what to warn about."""
+    """Return a warning if learning of the second layer was interrupted."""
     if not top.interrupted:
         return None
     return InterruptedWarning(
-        "learning of the second layer was interrupted: the classifier is as the last complete pass left it"
+        "learning of the second layer was interrupted: the classifier is that of the last complete pass"
     )
 
 
 def label_confidence(model: ClassifierModel) -> tuple[Array, Array]:
-    """Return the probability that each class has the rows that its labels mean, and the class it may be confused with.
-
-    The second one is a place among the names of the classes.
-    """
+    """Return the probability that the rows of each class are named correctly, and the index of its rival class."""
     assert model.rows is not None
     assert model.label is not None
     assert model.layer is not None
@@ -146,7 +141,7 @@ def label_confidence(model: ClassifierModel) -> tuple[Array, Array]:
 def suggestions(
     labeler: Labeler, model: ClassifierModel, confident: tuple[Array, Array] | None, n: int
 ) -> list[Suggestion]:
-    """Return which rows to label next, and why; `confident` is :func:`label_confidence`, if there are labels."""
+    """Return the rows to label next; `confident` is :func:`label_confidence`, or None without labels."""
     assert model.rows is not None
     assert model.label is not None
     known = Known.nothing(model.label.size)

@@ -1,4 +1,4 @@
-"""How a classifier learns from a stream: its fields batch by batch, its second layer from the rows that it has kept."""
+"""Learning a classifier from a stream: its fields batch by batch, its second layer from kept rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tnesi.labeling.labels import merge_classes, with_marker
 from tnesi.labeling.second_layer import LabelingParameters, learn_labels, new_labeler
 from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, activate, side_by_side
-from tnesi.training.committee import place_of
+from tnesi.training.committee import committee_place
 from tnesi.training.kept_rows import KeptRows
 from tnesi.training.mixture import POINTS_PER_FIELD, LearnedMixture, MixtureParameters
-from tnesi.training.stream import MixtureStream, check_goes_on, learn_batch
+from tnesi.training.stream import MixtureStream, check_continuable, learn_batch
 from tnesi.types import Array
 
 _BLOCK = 4096
@@ -27,7 +27,7 @@ _FEWEST_ROWS = 10_000
 
 @dataclass
 class ClassifierStream:
-    """What a classifier keeps of a stream.
+    """The state of a classifier that learns from a stream.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class ClassifierStream:
         The first layer.
     rows : KeptRows
     names : (K,) array
-        Classes known by now, with or without labels.
+        Classes known so far, with or without labels.
     joint : (K, C) array
-        J: how often the fields were active for rows of each class.
+        J: sums of the activities of labeled rows, per class.
     seed : int
-        Of the second layer.
+        Seed of the second layer.
     seeds : list of int
-        Of the mixtures; the first is that of what is found without labels, too.
+        Seeds of the mixtures; the first also seeds the clusters.
     """
 
     mixtures: list[MixtureStream]
@@ -59,7 +59,7 @@ class ClassifierStream:
         """Learn the mixtures from a first batch; return the stream, the activities of the batch, and 0."""
         mixtures, found = [], []
         for m, seed in enumerate(seeds, 1):
-            place = place_of(m, len(seeds))
+            place = committee_place(m, len(seeds))
             mixture, activities, _ = learn_batch(None, None, given, parameters, seed, None, listener, place)
             mixtures.append(mixture)
             found.append(activities.to_csr(mixture.n_fields))
@@ -80,9 +80,9 @@ class ClassifierStream:
         half_life: float | None,
         keep_rows: int | Literal["auto"],
     ) -> ClassifierStream:
-        """Go on from what a fit has learned. Its rows are gone: their fields draw them, sum_c s_nc (W_c - 1)."""
+        """Continue from a fit, whose rows are replaced by their reconstruction sum_c s_nc (W_c - 1)."""
         for mixture in learned:
-            check_goes_on(mixture)
+            check_continuable(mixture)
         stored, label = model.rows, model.label
         assert stored is not None
         assert label is not None
@@ -100,7 +100,7 @@ class ClassifierStream:
         return stream
 
     def room(self, keep_rows: int | Literal["auto"]) -> int:
-        """Return how many rows to keep, as given or chosen."""
+        """Return the number of rows to keep, as given or chosen."""
         if keep_rows != "auto":
             return int(keep_rows)
         return max(POINTS_PER_FIELD * int(self.joint.shape[1]), _FEWEST_ROWS)
@@ -108,13 +108,13 @@ class ClassifierStream:
     def learn_fields(
         self, given: GivenRows, parameters: MixtureParameters, half_life: float | None, listener: Listener | None
     ) -> tuple[sparse.csr_array, float]:
-        """Let the mixtures learn from another batch; return its activities, and the factor by which others faded."""
+        """Learn the mixtures from another batch; return its activities and the discount factor of earlier rows."""
         found, kept = [], 0.0
         streams: list[MixtureStream | None] = [*self.mixtures] or [None] * len(self._after_fit)
         learned: list[LearnedMixture | None] = [*self._after_fit] or [None] * len(streams)
         mixtures = []
         for m, (stream, before) in enumerate(zip(streams, learned, strict=True), 1):
-            place = place_of(m, len(streams))
+            place = committee_place(m, len(streams))
             after = None if stream is not None else before
             mixture, activities, kept = learn_batch(stream, after, given, parameters, None, half_life, listener, place)
             mixtures.append(mixture)
@@ -132,21 +132,21 @@ class ClassifierStream:
         half_life: float | None,
         keep_rows: int | Literal["auto"],
     ) -> None:
-        """Keep rows of a batch with their labels, which are places in `names`, and count these."""
+        """Keep rows of a batch with their labels (indices into `names`), and count these."""
         self.grow(names)
         self.count(activities, label, given.weight, kept)
         x = given.store.read(slice(None)).copy()
         self.rows.add(x, label, given.weight, half_life, self.room(keep_rows), given.present)
 
     def count(self, activities: sparse.csr_array, label: Array, weight: Array | None, kept: float) -> None:
-        """Count the labels of a batch; what came before has faded by the factor `kept`."""
+        """Count the labels of a batch, after discounting earlier ones by the factor `kept`."""
         points = np.flatnonzero(label >= 0)
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         teach = sparse.csr_array((w, (label[points], points)), shape=(self.joint.shape[0], label.size))
         self.joint = kept * self.joint + (teach @ activities.astype(np.float64)).toarray()
 
     def grow(self, names: Array) -> None:
-        """Give the classes the numbers that they have among more of them."""
+        """Renumber the classes for a larger set of names."""
         place = np.searchsorted(names, self.names)
         joint = np.zeros((names.size, self.joint.shape[1]))
         joint[place] = self.joint
@@ -156,10 +156,7 @@ class ClassifierStream:
     def model(
         self, parameters: LabelingParameters, keep_rows: int | Literal["auto"]
     ) -> tuple[ClassifierModel, Labeler]:
-        """Learn the second layer from the rows kept, with the fields as they are now.
-
-        Returns the model, and what is known of its rows without labels.
-        """
+        """Learn the second layer from the kept rows, with the current fields; return the model and its labeler."""
         kept, weight = self.rows.sample(self.room(keep_rows))
         mixtures = tuple(stream.model for stream in self.mixtures)
         activities = activate(mixtures, kept.x, parameters.n_threads)
@@ -182,13 +179,13 @@ class ClassifierStream:
         place = np.full(names.size + 1, -1, np.int32)
         place[seen] = np.arange(seen.size)
         learned = learn_labels(labeler, parameters, place[label], names[seen], self.seed)
-        if learned.trouble:
+        if learned.warning:
             raise KeyboardInterrupt
         return learned.layer if seen.size == names.size else _with_unseen(learned.layer, names, seen, parameters)
 
 
 def merged_labels(known: Array | None, label: Array, own: Array | None) -> tuple[Array, Array]:
-    """Return labels as numbers among all classes known by now, and these classes."""
+    """Return labels as indices into all known classes, and these classes."""
     merged = merge_classes(known, own)
     if own is not None and own.size:
         label = np.append(np.searchsorted(merged, own), -1).astype(np.int32)[label]
@@ -196,7 +193,7 @@ def merged_labels(known: Array | None, label: Array, own: Array | None) -> tuple
 
 
 def _with_unseen(layer: SecondLayer, names: Array, seen: Array, parameters: LabelingParameters) -> SecondLayer:
-    """Add classes of which there is no label yet: they have no fields."""
+    """Add classes without labels, whose weights are 0."""
     classes = layer.classes
     place = np.concatenate([seen, np.arange(names.size, names.size + layer.unknown)])
     weights = np.zeros((names.size + layer.unknown, len(classes)), np.float32)

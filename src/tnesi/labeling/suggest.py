@@ -1,8 +1,8 @@
-"""What to label next: typical rows of the parts of the data in which labels are missing or do not decide.
+"""Suggestions of rows to label: typical rows of parts of the data where labels are missing or ambiguous.
 
-The rows are divided into as many parts as there are labels and questions, without looking at the labels. A question is
-worth about as many rows as could be wrong without its answer: all rows of a part in which there is no label, the
-undecided ones of another part, and the rows of two classes that could have exchanged their names.
+The rows are clustered into as many parts as there are labels and questions. The value of a question is the number of
+rows that may be wrong without its answer: all rows of a part without a label, the undecided rows of any other part, and
+the rows of two classes whose names may be swapped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tnesi.model.classes import margins
 from tnesi.types import Array
 
 MOST_PARTS = 100
-"""More parts take long to find; where more rows are asked for, the parts give several each."""
+"""Maximum number of parts, which take long to find; with more suggestions, parts provide several each."""
 _STEPS = 3
-"""Over so many fields in turn a row hears of its part: far enough to leave the borders."""
+"""Steps by which the parts are smoothed over the fields, which moves typical rows away from borders."""
 _ALIKE = 1e-6
-"""By this factor a row is left behind that is the same as another one that was chosen."""
+"""Factor for the value of a row that equals a chosen one."""
 _SURE = 0.99
-"""No question about names that are surer than this."""
+"""Confidence of a name above which there is no question about it."""
 
 
 class Suggestion(NamedTuple):
@@ -36,11 +36,11 @@ class Suggestion(NamedTuple):
     Attributes
     ----------
     row : int
-        Its place among the rows given to `fit`.
+        Its index among the rows given to `fit`.
     reason : str
-        What its label would tell, for a person.
+        Why its label is useful.
     classes : tuple
-        The classes between which it would decide; empty where no label is near.
+        The classes between which it would decide; empty if no label is near.
     """
 
     row: int
@@ -49,7 +49,7 @@ class Suggestion(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """Rows of which a typical one is to be labeled; `about` is how much each of them is concerned (N)."""
+    """A question that a typical row can answer; `about` has the weights of the rows it concerns (N)."""
 
     worth: float
     about: Array
@@ -59,16 +59,16 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What the labels have taught so far.
+    """The labels, and the predictions learned from them.
 
     Attributes
     ----------
     label : (N,) array of int
-        Places in `classes`, -1 for unlabeled.
+        Indices into `classes`, -1 for unlabeled.
     classes : (K,) array
-        None of them, where there is no label.
+        Empty if there is no label.
     posterior : (N, K) array
-        What is missing from a sum of 1 is the probability of unknown classes.
+        The difference of a row's sum from 1 is the probability of unknown classes.
     confidence, rivals : (K,) arrays
         See :func:`tnesi.labeling.naming.confidence`; the rivals are classes.
     """
@@ -86,7 +86,7 @@ class Known:
 
     @cached_property
     def doubt(self) -> Array:
-        """The probability that a row's class is not the most probable one."""
+        """The probability that the most probable class of a row is wrong."""
         out: Array = 1 - self.posterior.max(axis=1, initial=0)
         return out
 
@@ -94,10 +94,10 @@ class Known:
 def suggest(
     labeler: Labeler, known: Known, n: int, *, n_parts: int | None = None, exclude: Sequence[int] = ()
 ) -> list[Suggestion]:
-    """Return up to `n` rows to label next, those first whose labels are worth most.
+    """Return up to `n` rows to label next, the most valuable first.
 
     The rows are divided into `n_parts`, by default as many as there are labels and questions. Rows in `exclude` are not
-    asked for, others that are like them may be.
+    suggested; similar rows may be.
     """
     if n_parts is None:
         n_parts = max(2, min(int((known.label >= 0).sum()) + n, known.label.size, MOST_PARTS))
@@ -110,10 +110,9 @@ def suggest(
 def explore(
     labeler: Labeler, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = (), asked: Sequence[int] = ()
 ) -> list[Suggestion]:
-    """Return up to `n` typical rows of parts without a label, to find classes that have not been met.
+    """Return up to `n` typical rows of parts without a label, to discover new classes.
 
-    The rows of a part are worth the less, the more labels the class has that they are taken for. Rows in `asked` will
-    have a label before.
+    The value of a row decreases with the number of labels of its predicted class. Rows in `asked` count as labeled.
     """
     weight, place = _weight(labeler), labeler.clusters(n_parts).place
     n_labels = np.bincount(known.label + 1, minlength=known.classes.size + 1)[1:]
@@ -129,13 +128,13 @@ def explore(
 def settle(labeler: Labeler, known: Known, n: int, *, n_parts: int, exclude: Sequence[int] = ()) -> list[Suggestion]:
     """Return up to `n` typical rows of the parts in which two classes compete for most rows.
 
-    How closely they do (1 less the margin) tells better where rows are wrong than how doubtful the first of them is. A
-    part shares out what they compete for among the labels that it has got already and the next one. Parts should be the
-    smaller, the more labels there are: a label decides little more than the rows around it. There is no question about
-    names: with labels in many parts another one of the same two classes would not settle what those before it have not.
+    The value of a part is the sum of 1 - margin over its rows, which predicts errors better than the probability of the
+    best class, divided by the number of its labels plus 1. Parts should be smaller with more labels, since a label
+    decides little beyond the rows around it. There are no questions about names: with labels in many parts, another one
+    of the same two classes would not help.
     """
     if known.classes.size < 2:
-        return []  # nothing competes yet
+        return []
     weight, place = _weight(labeler), labeler.clusters(n_parts).place
     n_labels = np.bincount(place[known.label >= 0], minlength=n_parts)
     worth = np.bincount(place, weight * (1 - margins(known.posterior)), n_parts) / (1 + n_labels)
@@ -148,10 +147,10 @@ def settle(labeler: Labeler, known: Known, n: int, *, n_parts: int, exclude: Seq
 
 
 def audit(labeler: Labeler, known: Known, n: int, *, exclude: Sequence[int] = ()) -> list[Suggestion]:
-    """Return up to `n` rows at random, of the classes that have most rows for each label.
+    """Return up to `n` random rows of the classes with most rows per label.
 
-    Where classes are clear and labels are everywhere, no row is better than another; rows of a class that nobody has
-    met may still be among those of a known one.
+    If classes are clear and labels are everywhere, no row is better than another, but the rows of a known class may
+    include those of an unknown one.
     """
     best, names = known.posterior.argmax(axis=1), known.classes.tolist()
     n_labels = np.bincount(known.label + 1, minlength=len(names) + 1)[1:]
@@ -164,7 +163,7 @@ def audit(labeler: Labeler, known: Known, n: int, *, exclude: Sequence[int] = ()
     while len(found) < n and any(waiting):
         worth = np.where([bool(rows) for rows in waiting], size / (1 + n_labels), -1)
         k = int(worth.argmax())
-        reason = f"one of {_rows(size[k])} taken for {names[k]}, at random: to see whether they are all the same"
+        reason = f"a random row of {_rows(size[k])} predicted as {names[k]}, to check that they are all of this class"
         found.append(Suggestion(waiting[k].pop(), reason, ()))
         n_labels[k] += 1
     return found
@@ -195,13 +194,13 @@ def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterat
         inside = place == part
         if not reached[part]:
             yield _unreached(inside, weight)
-        elif known.classes.size >= 2:  # else nothing competes yet
+        elif known.classes.size >= 2:
             yield _undecided(inside, known, weight)
 
 
 def _unreached(inside: Array, weight: Array) -> _Question:
     size = float(weight[inside].sum())
-    reason = f"stands for about {_rows(size)} ({100 * size / weight.sum():.1f} %) among which there is no label"
+    reason = f"typical of about {_rows(size)} ({100 * size / weight.sum():.1f} %) without a label"
     return _Question(size, inside.astype(np.float64), reason, ())
 
 
@@ -214,7 +213,7 @@ def _undecided(inside: Array, known: Known, weight: Array) -> _Question:
 
 
 def _of_names(known: Known, weight: Array) -> Iterator[_Question]:
-    """A class that could have got the rows of another one: a typical row of it tells."""
+    """Yield questions about classes that may be confused with another, for typical rows of them."""
     if not known.classes.size:
         return
     best = np.where(known.posterior.sum(axis=1) > 0.5, known.posterior.argmax(axis=1), -1)
@@ -222,15 +221,13 @@ def _of_names(known: Known, weight: Array) -> Iterator[_Question]:
     for k in np.flatnonzero(known.confidence < _SURE):
         name, rival, mine = names[k], known.rivals.tolist()[k], best == k
         both = mine | (best == names.index(rival))
-        worth = float(2 * (1 - known.confidence[k]) * weight[both].sum())  # all of them, if it is one or the other
-        reason = (
-            f"typical of {_rows(weight[mine].sum())} taken for {name}, which could be {rival}: its label settles it"
-        )
+        worth = float(2 * (1 - known.confidence[k]) * weight[both].sum())  # a swap affects the rows of both
+        reason = f"typical of {_rows(weight[mine].sum())} predicted as {name}, which may be {rival}"
         yield _Question(worth, mine.astype(np.float64), reason, (name, rival))
 
 
 def _typical(near: sparse.csr_array, weight: Array, about: Array) -> Array:
-    """Return how typical each row is of those that questions are about (N x Q): how many of them are around it."""
+    """Return how typical each row is of the rows that questions concern (N x Q): their density around it."""
     back = sparse.csr_array(near.T @ sparse.diags_array(weight))
     mass = back.sum(axis=1)[:, None]
     for _ in range(_STEPS):
@@ -242,7 +239,7 @@ def _typical(near: sparse.csr_array, weight: Array, about: Array) -> Array:
 def _choose(
     questions: list[_Question], typical: Array, near: sparse.csr_array, free: Array, n: int
 ) -> Iterator[Suggestion]:
-    """Yield the most typical row of each question that is far from those before; go round until there are `n`."""
+    """Yield a typical row of each question that is far from those before; repeat until there are `n`."""
     length = np.sqrt((near * near).sum(axis=1))
     apart = free.astype(np.float64)
     open_questions = list(enumerate(questions))

@@ -1,4 +1,4 @@
-"""First-layer activities: for each point its few fields K^(n) and their posterior s (eqs. 18 to 20)."""
+"""First-layer activities: the fields K^(n) of each row and their posterior s (eqs. 18 to 20)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from tnesi.system.files import FileWriteError
 from tnesi.types import Array
 
 _MOST_BYTES = 2**31
@@ -18,31 +19,33 @@ _CHUNK = 2**16
 
 def _mapped(shape: tuple[int, ...], dtype: Any) -> Array:
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    with tempfile.TemporaryFile(prefix="tnesi-activities-") as file:  # the map outlives the file's name
+    with tempfile.TemporaryFile(prefix="tnesi-activities-") as file:  # stays mapped after it is closed
         try:
-            if hasattr(os, "posix_fallocate"):  # a disk that is full later on would kill the process
+            if hasattr(os, "posix_fallocate"):  # if the disk became full later, the process would be killed
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
             else:
                 file.truncate(n_bytes)
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"the rows' activities take {n_bytes / 1e9:.2g} GB as a file, and {tempfile.gettempdir()} has no room "
-                f"for them ({error.strerror}): set TMPDIR to a folder with more",
+            raise FileWriteError(
+                "the activities of the rows need a file of {size:.2g} GB, and {folder} has no room for it ({reason})",
+                size=n_bytes / 1e9,
+                folder=tempfile.gettempdir(),
+                reason=error.strerror,
+                advice="set TMPDIR to a folder with more space",
             ) from error
         return np.memmap(file, dtype, "r+", shape=shape)
 
 
 @dataclass(frozen=True)
 class Activities:
-    """Truncated posterior of N points.
+    """Truncated posterior of N rows.
 
     Attributes
     ----------
     ids : (N, C') array of int32
         Fields in descending order of their input I_c; -1 is an empty place.
     s : (N, C') array of float32
-        Their activities; a row sums to 1.
+        Their activities, which sum to 1 for each row.
     log_sum : (N,) array of float32
         Log of the sum over K^(n) of exp(I_c).
     """
@@ -57,7 +60,7 @@ class Activities:
 
     @classmethod
     def large(cls, n: int, width: int) -> Activities:
-        """The same, in a temporary file that is mapped into memory where it would take much of that."""
+        """Return empty activities, in a memory-mapped temporary file if they are large."""
         if 8 * n * width <= _MOST_BYTES:
             return cls.empty(n, width)
         ids, s = _mapped((n, width), np.int32), _mapped((n, width), np.float32)
@@ -72,21 +75,21 @@ class Activities:
 
     @property
     def best(self) -> Array:
-        """The field with the largest input, for each point."""
+        """The field with the largest input, for each row."""
         return np.ascontiguousarray(self.ids[:, 0])
 
     def at(self, place: slice) -> Activities:
-        """Return the activities of some points; consecutive ones share their memory with these."""
+        """Return the activities of some rows; those of consecutive rows are a view."""
         return Activities(self.ids[place], self.s[place], self.log_sum[place])
 
     def put(self, place: slice, other: Activities) -> None:
-        """Overwrite the activities of some points."""
+        """Overwrite the activities of some rows."""
         self.ids[place], self.s[place], self.log_sum[place] = other.ids, other.s, other.log_sum
 
     def mass(self, n_fields: int, weight: Array | None) -> Array:
-        """Return sum_n s_nc of each field, with the points' weights if they have any."""
+        """Return sum_n s_nc of each field, with row weights if given."""
         total = np.zeros(n_fields)
-        for start in range(0, len(self), _CHUNK):  # NumPy makes copies, which should be small
+        for start in range(0, len(self), _CHUNK):  # limits the size of NumPy's copies
             own = self.at(slice(start, start + _CHUNK))
             s = own.s if weight is None else own.s * weight[start : start + _CHUNK, None]
             real = own.ids >= 0
@@ -97,6 +100,6 @@ class Activities:
         """Return the activities as a sparse N x C array."""
         real = self.s > 0
         indptr = np.concatenate([[0], np.cumsum(real.sum(axis=1))])
-        if indptr[-1] < 2**31:  # else SciPy widens the indices too
+        if indptr[-1] < 2**31:  # SciPy would also widen the indices
             indptr = indptr.astype(np.int32)
         return sparse.csr_array((self.s[real], self.ids[real], indptr), shape=(len(self), n_fields))

@@ -1,4 +1,4 @@
-"""The second layer: K classes, R_kc = p(field c | class k), learned from labels and from its own confident guesses."""
+"""The second layer: K classes, R_kc = p(field c | class k), learned from labels and self-labels."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LEAST_MASS = 1e-3
 
 @dataclass
 class Classes:
-    """Weights of the second layer, stored as the kernels want them: C x Kp, padded with zeros.
+    """Weights of the second layer in the layout of the kernels: C x Kp, padded with zeros.
 
     Attributes
     ----------
     r : (C, Kp) array of float32
     n_classes : int
     sizes : (K,) array or None
-        p(k), by which the classes are weighed; None is the published model, whose classes are of one size.
+        p(k), the weights of the classes; None is the published model, whose classes have equal size.
     sharpness : float
-        Probabilities are raised to this power, and normalized again.
+        Probabilities are raised to this power and renormalized.
     """
 
     r: Array
@@ -46,7 +46,7 @@ class Classes:
     def from_shares(cls, shares: Array, mass: Array) -> Classes:
         """Return the layer whose p(k | c) are the given shares (C x K, normalized here) of fields with the given mass.
 
-        A field that no class has a share in belongs to none.
+        A field without shares belongs to no class.
         """
         joint = normalized(shares) * mass[:, None]
         sizes = joint.sum(axis=0)
@@ -55,16 +55,16 @@ class Classes:
 
     @classmethod
     def even(cls, n_fields: int, n_classes: int) -> Classes:
-        """Return the published start: every class spread evenly, 1 / C."""
+        """Return the published initialization: every weight is 1 / C."""
         return cls.from_weights(np.full((n_classes, n_fields), 1 / n_fields))
 
     @classmethod
     def average(
         cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int, *, sized: bool = False
     ) -> Classes:
-        """Return R_k = mean of s over the points that teach class k: what the online rule converges to.
+        """Return R_k = mean of s over the rows that `taught` assigns to class k: the limit of the online rule.
 
-        A class that nobody teaches has no weights. With `sized` the layer knows how many teach each class.
+        The weights of a class without rows are 0. With `sized` the layer stores the class sizes.
         """
         points = taught >= 0
         mass = np.bincount(taught[points], None if weight is None else weight[points], n_classes).astype(np.float64)
@@ -76,7 +76,7 @@ class Classes:
         return layer
 
     def measure_sizes(self, taught: Array, weight: Array | None) -> None:
-        """Learn the sizes of the classes: their shares of the points that have taught."""
+        """Set the sizes of the classes to their shares of the rows in `taught`."""
         points = taught >= 0
         mass = np.bincount(taught[points], None if weight is None else weight[points], self.n_classes) + _LEAST_MASS
         self.sizes = mass / mass.sum()
@@ -102,7 +102,7 @@ class Classes:
         self_label: bool,
         n_threads: int = 1,
     ) -> Array:
-        """Go once over the points in `order`; return the labels that taught (-1: none). Changes R in place."""
+        """Learn from the rows in `order`, changing R in place; return the labels used (-1: none)."""
         taught = np.full(label.size, -1, np.int32)
         kernels.learn_classes(
             activities.indptr.astype(np.int64, copy=False),
@@ -126,7 +126,7 @@ class Classes:
     def posterior(self, activities: sparse.csr_array) -> Array:
         """Return t (N x K, rows sum to 1).
 
-        A field that no class has reached contributes nothing; a point with no other fields gets 1 / K each.
+        Fields without weights contribute nothing; a row with no other fields gets 1 / K for each class.
         """
         r = self.r[:, : self.n_classes].astype(np.float64)
         if self.sizes is not None:
@@ -140,26 +140,26 @@ class Classes:
         return out
 
     def prior_table(self) -> Array:
-        """Return what the fields hear from above: log sum_k R_kc for no label (row 0), log R_lc for label l."""
+        """Return the log prior of the fields: log sum_k R_kc without a label (row 0), log R_lc for label l."""
         r = self.weights.astype(np.float64)
         table: Array = np.log(np.maximum(np.vstack([r.sum(axis=0, keepdims=True), r]), _LOG_FLOOR))
         return table.astype(np.float32)
 
     def prior(self, label: Array | None) -> Prior:
-        """Return the prior for points with the given labels (-1: none), or for unlabeled points (None)."""
+        """Return the prior for rows with the given labels (-1: none), or for unlabeled rows (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
 
 
 def normalized(shares: Array) -> Array:
-    """Return rows that sum to 1; those without anything stay as they are."""
+    """Return rows that sum to 1; rows of zeros stay zero."""
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))
 
 
 def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Array, n_classes: int) -> Array:
-    """Return sums over the points of each class, field by field (C x K), of one value for each activity (None: 1).
+    """Return sums over the rows of each class, per field (C x K), of one value for each activity (None: 1).
 
-    A point with a place of -1 counts nowhere.
+    Rows with a place of -1 are ignored.
     """
     shape = activities.shape[1], n_classes + 1
     each = np.repeat(np.where(place < 0, n_classes, place), np.diff(activities.indptr))
@@ -169,6 +169,6 @@ def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Arr
 
 
 def margins(t: Array) -> Array:
-    """Return by how much the most probable class of each row is ahead of the second."""
+    """Return the margin of each row: the difference of its two largest probabilities."""
     second, first = np.partition(t, -2, axis=1)[:, -2:].T
     return np.asarray(first - second)

@@ -1,4 +1,4 @@
-"""ClassifierModel: both layers as a value, with what is kept of the training rows."""
+"""ClassifierModel: both layers and the stored training rows, as a value."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tnesi.types import Array
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """What is kept of the training rows.
+    """The stored training rows.
 
     Attributes
     ----------
     activities : csr_array of shape (N, C)
-        Of the first layer.
+        First-layer activities.
     weight : (N,) array or None
     number : (N,) array or None
-        Which of the rows given these are, counted from 0; None: all.
+        Indices of these rows among all rows given to `fit`; None means that these are all.
     n_given : int
-        How many rows were given.
+        Number of rows given to `fit`.
     """
 
     activities: sparse.csr_array
@@ -42,12 +42,12 @@ class StoredRows:
 
     @property
     def numbers(self) -> Array:
-        """Which of the rows given these are."""
+        """Indices of these rows among all rows given to `fit`."""
         return np.arange(len(self)) if self.number is None else self.number
 
     @property
     def present(self) -> Array | None:
-        """Which of the rows given are among these, as a mask; None: all."""
+        """Mask of these rows among all rows given to `fit`; None means that these are all."""
         if self.number is None:
             return None
         mask = np.zeros(self.n_given, bool)
@@ -57,16 +57,16 @@ class StoredRows:
 
 @dataclass(frozen=True, eq=False)
 class SecondLayer:
-    """What labels have taught.
+    """A learned second layer.
 
     Attributes
     ----------
     classes : Classes
         R, with the sizes of the classes.
     names : (K,) array
-        The classes as the user calls them.
+        The names of the classes.
     method : {"clusters", "spreading", "self-labeling", "supervised", ""}
-        How it was learned; "" where that was interrupted.
+        How it was learned; "" if learning was interrupted.
     unknown : bool
         Whether the last class stands for rows of unknown classes.
     """
@@ -84,18 +84,18 @@ class SecondLayer:
 
 @dataclass(frozen=True, eq=False)
 class ClassifierModel:
-    """A classifier that has been learned, or one that still waits for labels.
+    """A learned classifier, or its first layer while there are no labels.
 
     Attributes
     ----------
     mixtures : tuple of MixtureModel
         The first layer: one mixture, or a committee.
     layer : SecondLayer or None
-        None where there are no labels yet.
+        None if there are no labels yet.
     recurrent : bool
         Whether the second layer acts on the first.
     rows : StoredRows or None
-        None where the training rows are not known.
+        None if the training rows are not stored.
     label : (N,) array of int32 or None
         Class numbers of the stored rows, -1 for unlabeled.
     """
@@ -116,12 +116,12 @@ class ClassifierModel:
         return [mixture.n_fields for mixture in self.mixtures]
 
     def without_labels(self) -> Self:
-        """Return the same first layer and rows, waiting for labels."""
+        """Return the same first layer and rows, without a second layer."""
         label = None if self.rows is None else np.full(len(self.rows), -1, np.int32)
         return replace(self, layer=None, label=label)
 
     def renamed(self, names: Array) -> Self:
-        """Return the same model with other names of the classes."""
+        """Return the same model with new class names."""
         assert self.layer is not None
         return replace(self, layer=replace(self.layer, names=names))
 
@@ -137,7 +137,7 @@ class ClassifierModel:
 
     @cached_property
     def label_distributions(self) -> Array:
-        """The same for the stored rows; labeled rows have their label."""
+        """Probabilities of the classes for the stored rows; labeled rows have their label."""
         assert self.rows is not None
         assert self.label is not None
         assert self.layer is not None
@@ -148,7 +148,7 @@ class ClassifierModel:
 
     @cached_property
     def best(self) -> Array:
-        """The most probable class of each stored row, as a number."""
+        """The index of the most probable class of each stored row."""
         return np.asarray(np.argmax(self.label_distributions, axis=1))
 
     @property
@@ -177,7 +177,7 @@ def activate(
 
 
 def side_by_side(activities: Sequence[sparse.csr_array]) -> sparse.csr_array:
-    """Return the activities of all mixtures; rows sum to 1."""
+    """Concatenate the activities of all mixtures; rows sum to 1."""
     if len(activities) == 1:
         return activities[0]
     joined: sparse.csr_array = sparse.hstack(activities, format="csr")

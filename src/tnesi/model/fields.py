@@ -1,4 +1,4 @@
-"""The first layer: C fields W, each a row of D weights (a template, a cluster center) that sums to A."""
+"""The first layer: C fields W, each with D weights (a template, a cluster center) that sum to A."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tnesi.types import Array
 
 _MINI_BATCH = 64
 _FAINT = 1e-7
-"""Fields with a smaller share of the mass than this are rounded too coarsely to sum to A by themselves."""
+"""Fields with a smaller share of the mass are renormalized, since rounding to units changes their sum."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the second layer says of the fields in a recurrent network: added to the inputs I_c.
+    """Log prior of the fields from the second layer of a recurrent network, added to the inputs I_c.
 
     Attributes
     ----------
     table : (B, C) array of float32
-        Row 0 for points without a label, row 1 + l for points of class l.
+        Row 0 for rows without a label, row 1 + l for rows of class l.
     row : (N,) array of int32 or None
-        Which row counts for a point; None is row 0 for all.
+        The row of the table for each data row; None means row 0 for all.
     """
 
     table: Array
@@ -39,15 +39,16 @@ class Prior:
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """A gamma prior on W: every field has seen so many rows at the mean of the data before it sees any.
+    """A gamma prior on W, equivalent to adding rows at the mean of the data to every field.
 
-    Without it a field of a few points is nearly those points: it explains them too well, and new ones badly.
+    Without it a field with few rows fits these rows too closely and explains new rows badly.
 
     Attributes
     ----------
     above : (D,) array of float32
-        Mean of the normalized rows, less the 1 that normalization adds.
+        Mean of the normalized rows, minus the 1 that normalization adds.
     rows : float
+        Number of added rows.
     """
 
     above: Array
@@ -55,30 +56,30 @@ class Shrinkage:
 
     @classmethod
     def towards(cls, above: Array, strength: float) -> Shrinkage | None:
-        """Return the prior of the mean of the rows, less 1, or none for no strength."""
+        """Return the prior with a mean of 1 + `above`, or None if `strength` is 0."""
         return cls(above.astype(np.float32), float(strength)) if strength > 0 else None
 
     def log_density(self, fields: Fields) -> float:
-        """Return the log of the prior of all fields, up to a constant."""
+        """Return the log of the prior density of all fields, up to a constant."""
         each = fields.log_w[:, : self.above.size] @ self.above + fields.log_w_sum - fields.w_sum
         return self.rows * float(each.sum(dtype=np.float64))
 
 
 class Units(NamedTuple):
-    """Powers of two of which sums over parts of the rows are multiples: adding them up is exact, in any order."""
+    """Powers of two to whose multiples partial sums are rounded, which makes adding them exact in any order."""
 
     sums: float
     mass: float
 
     @classmethod
     def for_rows(cls, total: float, above: float) -> Units:
-        """Return the units for rows of weight `total` in all, whose normalized values are below 1 + `above`."""
+        """Return the units for rows of total weight `total` whose normalized values are below 1 + `above`."""
         return cls(*(2.0 ** (np.ceil(np.log2(most)) - 50) for most in (total * above, total)))
 
 
 @dataclass
 class Statistics:
-    """What the rows teach the fields.
+    """Sufficient statistics of the fields.
 
     Attributes
     ----------
@@ -94,14 +95,14 @@ class Statistics:
 
     @classmethod
     def zeros(cls, n_fields: int, n_features: int, units: Units) -> Statistics:
-        sums = np.full((n_fields, n_features), 0.0)  # large pages, unlike zeros: they are all written to anyway
+        sums = np.full((n_fields, n_features), 0.0)  # unlike np.zeros, uses large pages
         return cls(sums, np.zeros(n_fields), units)
 
     def clear(self) -> None:
         self.sums[:], self.mass[:] = 0, 0
 
     def add(self, rows: Rows, weight: Array | None, activities: Activities, n_threads: int) -> None:
-        """Add what some rows teach."""
+        """Add the statistics of some rows."""
         kernels.add_statistics(
             rows.arrays, rows.scale, weight, activities.ids, activities.s, *self.units, self.sums, self.mass, n_threads
         )
@@ -109,7 +110,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Fields:
-    """Weights of the first layer with what follows from them.
+    """Weights of the first layer, with their logarithms and sums.
 
     Attributes
     ----------
@@ -135,10 +136,10 @@ class Fields:
         return fields
 
     def take_logarithms(self) -> None:
-        """Compute log W anew from W, in place.
+        """Recompute log W from W, in place.
 
-        The kernels that learn have a logarithm of their own, which may differ in the last bit. A model file holds
-        W alone: a fitted model has to have the logarithms that a loaded one will have.
+        The logarithm of the learning kernels may differ in the last bit. Model files only store W, so a fitted model
+        must have the logarithms that a loaded one computes.
         """
         np.log(self.w, out=self.log_w[:, : self.w.shape[1]])
         self.log_w_sum[:] = self.log_w.sum(axis=1, dtype=np.float64)
@@ -150,13 +151,13 @@ class Fields:
         return Fields(self.w[index], self.log_w[index], self.log_w_sum[index], self.w_sum[index])
 
     def as_rows(self) -> Rows:
-        """Return the fields as if they were data: y = W."""
+        """Return the fields as data: y = W."""
         return Rows(self.w - np.float32(1), np.ones(len(self), np.float32), float(self.w_sum.mean()))
 
     def inputs(self, rows: Rows, n_threads: int) -> Array:
         """Return x . log W for all fields.
 
-        Dense rows are multiplied by BLAS, but for a mini-batch, for which it would copy all of log W.
+        Dense rows are multiplied by BLAS, except for mini-batches, for which BLAS would copy all of log W.
         """
         if len(rows) > _MINI_BATCH and not rows.is_sparse:
             return product(rows.raw(), self.log_w[:, : rows.n_features], n_threads)
@@ -165,7 +166,7 @@ class Fields:
         return out
 
     def base(self, prior: Prior | None) -> Array:
-        """Return what I_c holds besides x: the sums of log W, and the prior's table."""
+        """Return the part of I_c that does not depend on x: the sums of log W, plus the prior's table."""
         if prior is None:
             return self.log_w_sum[None]
         return np.ascontiguousarray(self.log_w_sum[None] + prior.table)
@@ -180,11 +181,11 @@ class Fields:
         shrinkage: Shrinkage | None = None,
         units: Units | None = None,
     ) -> tuple[Fields, Array]:
-        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc (shrunk, if asked for), and the masses sum_n s_nc.
+        """Return the fields W_c = sum_n s_nc y_n / sum_n s_nc (with optional shrinkage) and the masses sum_n s_nc.
 
-        `spare` fields of the same shape are overwritten: new memory for each step would cost as much as the step.
+        `spare` fields of the same shape are overwritten, since allocation would take as long as the step.
         """
-        new = spare or self._like()
+        new = spare or self._empty_like()
         mass = np.empty(len(self))
         kernels.m_step(
             rows.arrays,
@@ -194,7 +195,7 @@ class Fields:
             activities.s,
             *(units or (0.0, 0.0)),
             self.w,
-            *_before_any(shrinkage),
+            *_kernel_prior(shrinkage),
             new.w,
             new.log_w,
             new.log_w_sum,
@@ -204,16 +205,16 @@ class Fields:
         new.set_sums(self, mass, rows.row_sum, shrinkage)
         return new, mass
 
-    def learned(
+    def from_statistics(
         self, statistics: Statistics, row_sum: float, n_threads: int, spare: Fields | None, shrinkage: Shrinkage | None
     ) -> Fields:
-        """Return the same fields, from what rows have taught part by part."""
-        new = spare or self._like()
+        """Return the fields of an M-step whose statistics have been accumulated."""
+        new = spare or self._empty_like()
         kernels.finish_m_step(
             statistics.sums,
             statistics.mass,
             self.w,
-            *_before_any(shrinkage),
+            *_kernel_prior(shrinkage),
             new.w,
             new.log_w,
             new.log_w_sum,
@@ -222,7 +223,7 @@ class Fields:
         new.set_sums(self, statistics.mass, row_sum, shrinkage)
         return new
 
-    def _like(self) -> Fields:
+    def _empty_like(self) -> Fields:
         return Fields(
             np.empty_like(self.w), np.zeros_like(self.log_w), np.empty_like(self.log_w_sum), np.empty_like(self.w_sum)
         )
@@ -235,7 +236,7 @@ class Fields:
             self._renormalize(faint, before, row_sum)
 
     def _renormalize(self, faint: Array, before: Fields, row_sum: float) -> None:
-        """Let some fields sum to A exactly; a field of which rounding has left nothing keeps its weights."""
+        """Renormalize some fields to the sum A; a field whose statistics are rounded to 0 keeps its weights."""
         above = self.w[faint].astype(np.float64) - 1
         total = above.sum(axis=1)
         lost, kept = faint[total <= 0], faint[total > 0]
@@ -264,33 +265,32 @@ class Fields:
         )
 
 
-def _before_any(shrinkage: Shrinkage | None) -> tuple[Array | None, float]:
-    """Return what the kernels take for rows that every field has seen before any."""
+def _kernel_prior(shrinkage: Shrinkage | None) -> tuple[Array | None, float]:
+    """Return the prior as arguments of the kernels."""
     return (shrinkage.above, shrinkage.rows) if shrinkage else (None, 0.0)
 
 
 def draw_distinct(hashes: Array, weight: Array | None) -> Array:
     """Return one index of each distinct row, in random order.
 
-    Early places are drawn with a probability that follows the weight. The draw depends on the rows' contents
-    (through `hashes`, which hold the seed) and not on their order, and a row of weight 3 is as good as three
-    equal rows.
+    Rows of larger weight tend to come first. The order depends on the contents of the rows (through `hashes`, which
+    depend on the seed) and not on their order, and a row of weight 3 is equivalent to three equal rows.
     """
     _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
     total = np.bincount(which, weights=weight)
     u = (hashes[first] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    race = -np.log1p(-u) / total  # exponential clocks: the order in which they ring is a weighted draw
-    order: Array = first[np.argsort(race, kind="stable")]
+    arrival = -np.log1p(-u) / total  # sorting exponential variables is weighted sampling without replacement
+    order: Array = first[np.argsort(arrival, kind="stable")]
     return order
 
 
 def start_from_rows(rows: Rows, weight: Array | None, chosen: Array) -> Fields:
-    """Start for EM: the chosen rows mixed half and half with the mean."""
+    """Return the initialization of EM: the average of each chosen row and the mean."""
     return start_around(rows.moments(weight)[0], rows.take(chosen))
 
 
 def start_around(mean: Array, chosen: Rows) -> Fields:
-    """The same with a mean that is known."""
+    """Return the initialization of EM for a known mean."""
     w = chosen.y()
     w *= np.float32(0.5)
     w += 0.5 * mean.astype(np.float32)
@@ -298,10 +298,10 @@ def start_around(mean: Array, chosen: Rows) -> Fields:
 
 
 def start_hebbian(rows: Rows, weight: Array | None, n_fields: int, rng: np.random.Generator) -> Fields:
-    """Start as published: mean + 2 std * Uniform[0, 1) for each feature.
+    """Return the published initialization: mean + 2 std * Uniform[0, 1) for each feature.
 
-    It is not normalized, on purpose: the rows sum to more than A, a field that wins shrinks towards A, so fields
-    that have not won yet are favored. Without it most fields never win.
+    The fields are not normalized and sum to more than A. Fields that win shrink toward A, which favors the others;
+    otherwise most fields would never win.
     """
     mean, std = rows.moments(weight)
     w = rng.random((n_fields, rows.n_features))

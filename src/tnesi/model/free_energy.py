@@ -14,14 +14,14 @@ from tnesi.types import Array
 
 @dataclass
 class FreeEnergy:
-    """Truncated free energy in nats per point (eq. 13): log-sums of I_c plus what does not depend on the field."""
+    """Truncated free energy in nats per row (eq. 13): log-sums of I_c plus terms that do not depend on the field."""
 
     constant: Array
     weight: Array | None
 
     @classmethod
     def of(cls, rows: Rows, weight: Array | None, log_prior: float, n_threads: int) -> FreeEnergy:
-        """`log_prior` is -log C, or -log K where the second layer gives the rest of the prior."""
+        """Compute the constants; `log_prior` is -log C, or -log K if the second layer provides the rest."""
         return cls(log_prior - rows.row_sum - rows.log_factorials(n_threads), weight)
 
     def samples(self, log_sum: Array) -> Array:
@@ -32,9 +32,9 @@ class FreeEnergy:
 
 
 def log_sum_of_joints(fields: Fields, activities: Activities, row_sum: float) -> Array:
-    """Return the log-sums with each field's own -sum_d W_cd in place of the -A that `FreeEnergy` counts.
+    """Return the log-sums with -sum_d W_cd of each field in place of the -A that `FreeEnergy` uses.
 
-    After an M-step the two are the same; under the Hebbian rule the fields only come close to the sum A.
+    Both are the same after an M-step; under the Hebbian rule the fields only approximately sum to A.
     """
     excess = np.where(activities.s > 0, fields.w_sum[activities.ids].astype(np.float64) - row_sum, np.inf)
     least = excess.min(axis=1, keepdims=True)

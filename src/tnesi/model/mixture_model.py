@@ -1,4 +1,4 @@
-"""MixtureModel: everything a mixture needs to explain rows, as a value."""
+"""MixtureModel: a learned mixture as a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tnesi.types import Array
 
 
 class RowSearch(Protocol):
-    """How rows find their best fields; :mod:`tnesi.search` has the implementations, which are dataclasses."""
+    """A search for the best fields of rows; :mod:`tnesi.search` has the implementations, which are dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     name: str
@@ -30,7 +30,7 @@ class RowSearch(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MixtureModel:
-    """A mixture that has been learned.
+    """A learned mixture.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class MixtureModel:
     truncation : int
         C', the number of fields that may explain a row.
     search : RowSearch
-        How rows find them.
+        The search for these fields.
     """
 
     fields: Fields
@@ -58,7 +58,7 @@ class MixtureModel:
         return int(self.fields.w.shape[1])
 
     def with_threads(self, n_threads: int) -> Self:
-        """Return the same model, which uses this many threads."""
+        """Return the same model with another number of threads."""
         return replace(self, search=replace(self.search, n_threads=n_threads))
 
     def activate(self, X: Matrix, prior: Prior | None = None) -> tuple[Rows, Activities]:

@@ -1,8 +1,8 @@
 """The input layer: rows of non-negative numbers, normalized to a constant sum (eq. 5).
 
-y = (A - D) x / sum(x) + 1, so that every row of y sums to A and no y is below 1. The data stay as they are (uint8
-images are not copied to floats, sparse rows stay sparse); a factor per row, ``scale`` = (A - D) / sum(x), does the rest
-inside the kernels. y - 1 is as sparse as x.
+y = (A - D) x / sum(x) + 1, so that every row of y sums to A and no y is below 1. The data are not converted (uint8
+images stay uint8, sparse rows stay sparse): the kernels multiply each row by ``scale`` = (A - D) / sum(x). y - 1 is as
+sparse as x.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Matrix = Array | sparse.csr_array
 
 _MOMENT_ROWS = 512
 _EVEN_BYTES = 2**30
-"""All-zero rows of a sparse matrix become dense; together they may take this much memory."""
+"""Maximum memory for the all-zero rows of a sparse matrix, which become dense."""
 _SAFE = 1e30
 """Row sums outside [1 / _SAFE, _SAFE] are scaled in double precision before they become float32."""
 
@@ -57,7 +57,7 @@ class Rows:
 
     @cached_property
     def arrays(self) -> kernels.Given:
-        """What the kernels take for x."""
+        """X as the kernels take it."""
         return arrays_of(self.x)
 
     def take(self, index: Any) -> Rows:
@@ -79,7 +79,7 @@ class Rows:
         return _with_data(self.x, self.x.data * _of_rows(self.x, self.scale))
 
     def y(self) -> Array:
-        """Return y itself, as a dense array of float32."""
+        """Return y as a dense array of float32."""
         y = dense(self.above())
         y += np.float32(1)
         return y
@@ -87,8 +87,8 @@ class Rows:
     def moments(self, weight: Array | None) -> tuple[Array, Array]:
         """Return the mean and the standard deviation of each feature of y.
 
-        A second pass sums the squared deviations from the mean. The difference of the raw moments would be mostly
-        rounding error where a feature is nearly constant.
+        A second pass sums the squared deviations from the mean. For nearly constant features, the difference of the raw
+        moments would be mostly rounding error.
         """
         w = np.ones(len(self)) if weight is None else weight.astype(np.float64)
         mass, total, square = w.sum(), np.zeros(self.n_features), np.zeros(self.n_features)
@@ -134,10 +134,10 @@ def row_hashes(X: Matrix, seed: int, n_threads: int) -> Array:
 
 @np.errstate(over="ignore")
 def row_sums(X: Matrix) -> Array:
-    """Return the sum of each row, in float64; what overflows is infinite."""
+    """Return the sum of each row, in float64; sums that overflow are infinite."""
     if not sparse.issparse(X):
         return np.asarray(X.sum(axis=1, dtype=np.float64))
-    sums = np.zeros(X.shape[0])  # SciPy's own sum is in float32
+    sums = np.zeros(X.shape[0])  # SciPy would sum in float32
     filled = np.flatnonzero(np.diff(X.indptr))
     if filled.size:
         sums[filled] = np.add.reduceat(X.data, X.indptr[filled], dtype=np.float64)
@@ -145,12 +145,12 @@ def row_sums(X: Matrix) -> Array:
 
 
 def _column_sums(x: Matrix, w: Array) -> Array:
-    """Return w @ x, summed row by row whatever the number of threads."""
+    """Return w @ x, summed row by row for any number of threads."""
     return np.asarray(x.T @ w) if sparse.issparse(x) else np.einsum("n,nd->d", w, x)
 
 
 def _of_rows(X: sparse.csr_array, values: Array) -> Array:
-    """Return for each entry of `X` the value of its row."""
+    """Return the value of its row for each entry of `X`."""
     return np.repeat(values, np.diff(X.indptr))
 
 
@@ -159,16 +159,20 @@ def _with_data(X: sparse.csr_array, data: Array) -> sparse.csr_array:
 
 
 def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
-    """Return `X` with ones in all places of the rows `zero`, which are blank."""
+    """Return `X` with the all-zero rows `zero` set to ones."""
     if not sparse.issparse(X):
         X = X.copy()
         X[zero] = 1
         return X
     n_bytes = len(zero) * X.shape[1] * (X.data.itemsize + X.indices.itemsize)
     if n_bytes > _EVEN_BYTES:
-        raise ValueError(
-            f"{len(zero):,} rows are all zero, and treating them as evenly spread over {X.shape[1]:,} features would "
-            f"take {n_bytes / 1e9:.1f} GB of memory: drop them, or use fewer features"
+        raise InvalidDataError(
+            "{zeros:,} rows are all zero, and treating them as evenly spread over {features:,} features would take "
+            "{size:.1f} GB of memory",
+            advice="drop them, or use fewer features",
+            zeros=len(zero),
+            features=X.shape[1],
+            size=n_bytes / 1e9,
         )
     count = np.diff(X.indptr)
     count[zero] = X.shape[1]
@@ -181,7 +185,7 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
 
 
 def check_sums(sums: Array) -> None:
-    """Refuse rows that cannot be normalized."""
+    """Raise an error if a row sum overflows."""
     if not np.isfinite(sums.max()):
         raise InvalidDataError(
             "the sum of a row overflows", advice="scale the data down (only the proportions in a row matter)"
@@ -197,7 +201,7 @@ class UsableRows(NamedTuple):
     sums : (N,) array of float64
         Row sums of `x`, all positive.
     zero : array of int
-        Rows that were all zero, which are evenly spread in `x`.
+        Indices of all-zero rows, which are set to ones in `x`.
     """
 
     x: Matrix
@@ -206,7 +210,7 @@ class UsableRows(NamedTuple):
 
 
 def usable_rows(X: Matrix) -> UsableRows:
-    """Return `X` as uint8 or float32 and its row sums; an all-zero row becomes an even one.
+    """Return `X` as uint8 or float32 and its row sums; all-zero rows are set to ones.
 
     A sparse `X` is in canonical form and becomes float32.
     """
@@ -246,14 +250,14 @@ def normalize(X: Matrix, row_sum: float) -> Rows:
 
 
 def check_row_sum(row_sum: float, n_features: int) -> None:
-    """Refuse a sum that leaves nothing to share out."""
+    """Raise an error unless the sum exceeds the number of features."""
     if row_sum <= n_features:
         raise InvalidParameterError(
-            "{row_sum}={given:g} must be larger than the number of features ({n_features}), as every feature gets 1 "
-            "and the rest is shared out",
+            "{row_sum}={given:g} must be larger than the number of features ({n_features}), since normalization adds 1 "
+            "to every feature",
             given=row_sum,
             n_features=n_features,
-            usual=n_features + 116,
+            typical=n_features + 116,
             parameter="row_sum",
-            advice="pass {row_sum:auto}, or for images of this size try {usual}",
+            advice="pass {row_sum:auto}, or for images of this size try {typical}",
         )

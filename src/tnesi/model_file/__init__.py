@@ -1,4 +1,4 @@
-"""Model files (.tnesi): see :mod:`tnesi.model_file.save_load` for the format."""
+"""Model files (.tnesi); :mod:`tnesi.model_file.save_load` documents the format."""
 
 from tnesi.model_file.header import Header
 from tnesi.model_file.save_load import ModelFileError, load, read_header, save, split_pipeline

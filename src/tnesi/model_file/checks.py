@@ -1,4 +1,7 @@
-"""What the arrays of a model file have to be: which ones, their types and shapes, their values."""
+"""Validation of the arrays of a model file: their names, types, shapes and values.
+
+Errors are ValueErrors, which `save_load` converts to ModelFileError.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ ARRAYS = {
     "row_weights": ("F32", "N"),
     "present": ("BOOL", "G"),
 }
-"""Type and shape; a letter stands for the same size wherever it occurs. Each mixture has its own C and L; in the arrays
-of a classifier, C is the sum."""
+"""Type and shape; equal letters are equal sizes. Each mixture has its own C and L; in the arrays of a classifier, C is
+the sum."""
 _OF_CLASSIFIER = ARRAYS.keys() - set(MIXTURE_ARRAYS)
 _TRAINING = {"activity_starts", "activity_fields", "activity_values", "labels"}
 _CLASS_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,7}")
@@ -33,11 +36,11 @@ _PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _MOST_CHARACTERS = 2**24
 _ROUNDING = 1e-4
 _MOST_PER_ROW_SUM = 1e6
-"""The online rule starts with fields that sum to more than the row_sum, and some never win."""
+"""The online rule initializes fields with larger sums than row_sum, and some of them never learn."""
 
 
 def check_shapes(header: Header) -> None:
-    """Refuse a header that does not fit its arrays, or arrays that do not fit each other."""
+    """Raise an error if the header does not match its arrays, or arrays do not match each other."""
     names = {name for name in header.shapes if not is_of_encoder(name)}
     members = header.members
     wanted = {array_name(name, m) for m, member in enumerate(members) for name in _arrays_of_mixture(member)}
@@ -46,7 +49,7 @@ def check_shapes(header: Header) -> None:
             wanted |= {"class_weights"} | names & {"class_sizes"}
         wanted |= _TRAINING | names & {"row_weights", "present"} if _has_rows(header) else set()
     if names != wanted:
-        raise ValueError(f"it lacks arrays or should not have them: {', '.join(sorted(names ^ wanted)[:5])!r}")
+        raise ValueError(f"missing or unexpected arrays: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
     n_fields = 0
     for member in members:
@@ -57,18 +60,18 @@ def check_shapes(header: Header) -> None:
     size["C"] = n_fields
     _fit({name: shape for name, shape in header.shapes.items() if name in _OF_CLASSIFIER}, size)
     if "N" in size and size["M"] != size["N"] + 1:
-        raise ValueError("activity_starts does not fit the labels")
+        raise ValueError("activity_starts does not match the labels")
     n_features = size["D"]
     if header.image_shape is not None and header.image_shape[0] * header.image_shape[1] != n_features:
-        raise ValueError(f"image_shape {header.image_shape} does not fit {n_features} features")
+        raise ValueError(f"image_shape {header.image_shape} does not match {n_features} features")
     if header.feature_names is not None and len(header.feature_names) != n_features:
-        raise ValueError(f"there are {len(header.feature_names)} names for {n_features} features")
+        raise ValueError(f"{len(header.feature_names)} names do not match {n_features} features")
     if header.classes is not None:
         classes_of(header)
 
 
 def _has_rows(header: Header) -> bool:
-    """Whether the training rows are in the file: a classifier without labels is nothing without them."""
+    """Return whether the file must have training rows; a classifier without labels always does."""
     return bool(header.shapes.keys() & _TRAINING) or not header.classes
 
 
@@ -80,22 +83,22 @@ def _arrays_of_mixture(header: Header) -> set[str]:
 def _check_mixture(header: Header) -> None:
     n_fields, n_features = header.shapes["weights"]
     if not n_features < header.row_sum <= LARGEST_ROW_SUM or n_features < 2:
-        raise ValueError(f"row_sum {header.row_sum:g} does not fit {n_features} features")
+        raise ValueError(f"row_sum {header.row_sum:g} is out of range for {n_features} features")
     if header.truncation > n_fields or (header.search == "full" and header.truncation != n_fields):
-        raise ValueError(f"truncation {header.truncation} does not fit {n_fields} fields")
+        raise ValueError(f"truncation {header.truncation} is out of range for {n_fields} fields")
 
 
 def _fit(shapes: dict[str, tuple[int, ...]], size: dict[str, int]) -> None:
-    """Compare the shapes with the known sizes, and add to these."""
+    """Compare the shapes with the known sizes, and add new sizes."""
     for name, shape in shapes.items():
         letters = ARRAYS[name][1]
         fits = len(shape) == len(letters) and min(shape) > 0
         if not fits or any(size.setdefault(a, n) != n for a, n in zip(letters, shape, strict=True)):
-            raise ValueError(f"the shape {shape} of {name} does not fit the other arrays")
+            raise ValueError(f"the shape {shape} of {name} does not match the other arrays")
 
 
 def check_values(header: Header, arrays: dict[str, Array]) -> None:
-    """Refuse values with which a model could not predict; the kernels rely on indices being in range."""
+    """Raise an error if a value is invalid; the kernels rely on indices in range."""
     for m, member in enumerate(header.members):
         _check_fields(member, {name: arrays[array_name(name, m)] for name in member.shapes})
     if "class_weights" in arrays:
@@ -137,7 +140,7 @@ def _check_fields(header: Header, arrays: dict[str, Array]) -> None:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise ValueError(f"it does not hold that {what}")
+        raise ValueError(f"invalid values: it must hold that {what}")
 
 
 def _all_in(values: Array, low: int, end: int) -> bool:
@@ -145,15 +148,15 @@ def _all_in(values: Array, low: int, end: int) -> bool:
 
 
 def classes_of(header: Header) -> Array:
-    """Return the classes of a classifier as an array: all different, and but for that of the unknown sorted."""
+    """Return the classes of a classifier as an array of distinct values, sorted except for the unknown class."""
     values, type_name = header.classes or [], header.class_dtype or ""
     if not values and type_name == "<i8":
         return np.empty(0, np.int64)
     if not _CLASS_TYPES.fullmatch(type_name):
-        raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored: numbers, texts, True and False can")
+        raise ValueError(f"classes of type {type_name[:20]!r} cannot be stored, only numbers, strings, True and False")
     dtype = np.dtype(type_name).newbyteorder("=")
     if dtype.kind == "U" and dtype.itemsize * len(values) > 4 * _MOST_CHARACTERS:
-        raise ValueError(f"the names of the classes have more than {_MOST_CHARACTERS} characters")
+        raise ValueError(f"the class names have more than {_MOST_CHARACTERS} characters")
     _require({type(value) for value in values} == {_PYTHON_TYPES[dtype.kind]}, f"classes are of type {dtype}")
     try:
         with np.errstate(over="ignore"):
@@ -162,6 +165,6 @@ def classes_of(header: Header) -> Array:
         raise ValueError(f"a class is too large for the type {dtype}") from error
     known = classes[: len(classes) - header.unknown]
     _require(classes.tolist() == values and len(known) > 1, f"classes are two or more of type {dtype}")
-    _require(bool((known[1:] > known[:-1]).all()), "classes are sorted and all different")
-    _require(not header.unknown or classes[-1] not in known, "the class of the unknown differs from the others")
+    _require(bool((known[1:] > known[:-1]).all()), "classes are sorted and distinct")
+    _require(not header.unknown or classes[-1] not in known, "the unknown class differs from the others")
     return classes

@@ -1,4 +1,4 @@
-"""The state of an encoder in a model file: JSON values in the header, arrays among the arrays of the file."""
+"""The state of an encoder in a model file: JSON values in the header, and arrays."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _TYPES = {kind.__name__: kind for kind in ENCODERS.values()}
 
 
 def is_of_encoder(name: str) -> bool:
-    """Whether an array of a file belongs to its encoder."""
+    """Return whether an array of a file belongs to its encoder."""
     return name.startswith(PREFIX)
 
 
 def stored_encoder(encoder: Encoder) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return what the header and the arrays of a file hold of a fitted encoder."""
+    """Return the header entry and the arrays of a fitted encoder."""
     arrays: dict[str, Array] = {}
     return {type(encoder).__name__: _stored(encoder.get_state(), arrays)}, arrays
 
 
 def restored_encoder(stored: dict[str, Any], arrays: Mapping[str, Array]) -> Encoder:
-    """Return the encoder of a file; what does not fit is a ValueError."""
+    """Return the encoder of a file; raise ValueError if its state is invalid."""
     if len(stored) != 1 or (name := next(iter(stored))) not in _TYPES:
-        raise ValueError(f"{', '.join(stored)[:60]!r} is not an encoder that this tnesi knows")
+        raise ValueError(f"{', '.join(stored)[:60]!r} is not a known encoder")
     try:
         return _TYPES[name].from_state(_restored(stored[name], arrays))
     except (KeyError, TypeError, AttributeError, IndexError) as error:

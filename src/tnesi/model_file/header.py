@@ -1,4 +1,7 @@
-"""The JSON header of a model file: what it holds, and the checks of each entry. Nothing in it is believed."""
+"""The JSON header of a model file, and the validation of its entries.
+
+Errors are ValueErrors, which `save_load` converts to ModelFileError.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from tnesi.errors import TnesiError
 from tnesi.training.committee import MOST_MIXTURES
 
 FORMAT = 1
-"""Raised when files change in a way that an earlier tnesi cannot read."""
+"""Version of the format, which increases when an earlier tnesi cannot read new files."""
 MOST_BYTES = 2**25
 _DEEPEST = 8
 _DEEPEST_ENCODER = 16
@@ -22,13 +26,13 @@ MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
 _SCALARS = (type(None), bool, int, float, str)
 
 
-class ModelFileError(ValueError):
-    """A model file that cannot be read or written; the message says which one, why, and what to do."""
+class ModelFileError(TnesiError, ValueError):
+    """A model file that cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a model file says of itself.
+    """The header of a model file.
 
     Attributes
     ----------
@@ -39,40 +43,39 @@ class Header:
     created : str
         Date and time of saving (ISO 8601, UTC).
     versions : dict of str
-        Of tnesi, NumPy and Python, at that time.
+        Versions of tnesi, NumPy and Python at that time.
     provenance : dict
-        Where the model comes from, as given to `save`: data, fingerprint, seed, a note.
+        The origin of the model as passed to `save`: data, fingerprint, seed, a note.
     notes : list of str
-        What could not be stored.
+        Notes about values that could not be stored.
     image_shape : (int, int) or None
-        Height and width, where the rows are images.
+        Height and width, if the rows are images.
     feature_names : list of str or None
     parameters : dict
-        Of the model, without `execution`.
+        Parameters of the model, without `execution`.
     mixture_parameters : dict or None
-        Of the classifier's first layer.
+        Parameters of the classifier's first layer.
     classes : list or None
-        The classes, of the type `class_dtype`; None for a mixture, and empty for a classifier without labels.
+        The classes, of type `class_dtype`; None for a mixture, and empty for a classifier without labels.
     class_dtype : str or None
     recurrent : bool
         Whether the classifier was learned as a recurrent network.
     search : {"neighbors", "exact", "full"}
-        How the model finds a point's fields.
+        The search for the best fields of a row.
     doubtful_below : float or None
-        Points explained worse than this look further (neighborhood search).
+        Free energy below which a row is compared with more fields (neighborhood search).
     row_sum, truncation, n_iter, converged, lower_bound, history :
-        As learned: the attributes of that name, with an underscore, of :class:`tnesi.PoissonMixture`.
+        The attributes of :class:`tnesi.PoissonMixture` with these names and an underscore.
     further_mixtures : list of dict
-        Of a committee: for each mixture after the first, its entries from `search` to `history`, and its
-        `mixture_parameters`.
+        The other mixtures of a committee: their entries from `search` to `history`, and their `mixture_parameters`.
     labeling : {"clusters", "spreading", "self-labeling", "supervised", ""}
-        How the second layer was learned; "" where that was interrupted, and for a mixture.
+        How the second layer was learned; "" if that was interrupted, and for a mixture.
     sharpness : float
         The power to which probabilities are raised.
     unknown : bool
         Whether the last of `classes` stands for rows of unknown classes.
     encoder : dict or None
-        The state of the encoder that makes the rows, if there is one.
+        The state of the encoder, if there is one.
     shapes : dict of tuple
         Shapes of the arrays in the file. "weights" is fields x features.
     """
@@ -107,7 +110,7 @@ class Header:
 
     @property
     def members(self) -> list[Header]:
-        """A header for each mixture: its own entries, and the shapes of its own arrays under their usual names."""
+        """A header for each mixture, with its own entries and the shapes of its arrays."""
         found = []
         for m, entries in enumerate([{}, *self.further_mixtures]):
             shapes = {name: self.shapes[own] for name in MIXTURE_ARRAYS if (own := array_name(name, m)) in self.shapes}
@@ -123,54 +126,56 @@ MEMBER_NAMES = {
 
 
 def array_name(name: str, m: int) -> str:
-    """Return what an array of mixture m is called in a file: weights, weights.1, weights.2 and so on."""
+    """Return the name of an array of mixture m in a file: weights, weights.1, weights.2 and so on."""
     return f"{name}.{m}" if m else name
 
 
 def to_json(header: Header) -> str:
-    """Return the header as text; a value that cannot be stored is a ValueError."""
+    """Return the header as JSON; raise ValueError for values that cannot be stored."""
     entries = {name: _plain(getattr(header, name)) for name in sorted(_NAMES)}
     text = json.dumps(entries, allow_nan=False)
-    if len(text) > MOST_BYTES // 3:  # its quotes are escaped in the file
-        raise ValueError(f"its header would have {len(text)} bytes: shorten history_, provenance or feature names")
+    if len(text) > MOST_BYTES // 3:  # quotes are escaped in the file
+        raise ValueError(f"the header would have {len(text)} bytes: shorten history_, provenance or feature names")
     return text
 
 
 def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
-    """Return the header after all checks that it can be given by itself; what is wrong is a ValueError."""
+    """Return the header after all checks that do not need the arrays; raise ValueError if it is invalid."""
     found = json.loads(
         text, object_pairs_hook=_object, parse_int=_integer, parse_float=_finite, parse_constant=_no_constant
     )
     version = found.get("format") if isinstance(found, dict) else None
     if version is None or not _is_integer(version, 1):
-        raise ValueError("its header has no format version")
+        raise ValueError("the header has no format version")
     if version > FORMAT:
         raise ModelFileError(
-            f"it has format {version} and was made by a newer tnesi; this one reads formats up to {FORMAT}: "
-            "pip install --upgrade tnesi"
+            "it has format {version} of a newer tnesi, but this one reads formats up to {supported}",
+            version=version,
+            supported=FORMAT,
+            advice="pip install --upgrade tnesi",
         )
     if found.keys() != _NAMES:
         wrong = sorted(found.keys() ^ _NAMES)
-        raise ValueError(f"its header lacks or should not have: {', '.join(wrong[:5])!r}")
+        raise ValueError(f"missing or unexpected entries of the header: {', '.join(wrong[:5])!r}")
     for name, (wanted, holds) in CHECKS.items():
         if not holds(found[name]):
-            raise ValueError(f"{name} in its header is not {wanted}")
+            raise ValueError(f"{name} in the header is not {wanted}")
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
     if of_classifier != [found["kind"] != "mixture"] * 3:
-        raise ValueError("classes, class_dtype and mixture_parameters belong to classifiers, and to each of them")
+        raise ValueError("only classifiers have classes, class_dtype and mixture_parameters, and all of them do")
     if not found["classes"] and (found["recurrent"] or found["unknown"] or found["labeling"]):
-        raise ValueError("only a classifier with labels is recurrent, or has a labeling or an unknown class")
+        raise ValueError("only a classifier with labels can be recurrent or have a labeling or an unknown class")
     if found["kind"] != "classifier" and found["further_mixtures"]:
         raise ValueError("only a classifier has further_mixtures")
     if found["kind"] != "network" and found["recurrent"]:
-        raise ValueError("only a network is recurrent")
+        raise ValueError("only a network can be recurrent")
     if found["image_shape"] is not None:
         found["image_shape"] = tuple(found["image_shape"])
     return Header(**found, shapes=shapes)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; NaN and infinities, which JSON lacks, as ``{"nonfinite": "nan"}``."""
+    """Return a value for JSON; NaN and infinities, which JSON lacks, become ``{"nonfinite": "nan"}``."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
@@ -180,35 +185,37 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"nonfinite": str(value)}
     if not isinstance(value, _SCALARS):
-        raise ValueError(f"{value!r} cannot be stored: texts, numbers, True, False, None, lists and dicts of them can")
+        raise ValueError(
+            f"{value!r} cannot be stored, only strings, numbers, True, False, None, and lists and dicts of these"
+        )
     return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("an entry of its header occurs twice")
+        raise ValueError("the header has a duplicate entry")
     if found.keys() != {"nonfinite"}:
         return found
     if found["nonfinite"] not in ("nan", "inf", "-inf"):
-        raise ValueError("a number in its header is none")
+        raise ValueError("the header has an invalid nonfinite number")
     return float(found["nonfinite"])
 
 
 def _integer(text: str) -> int:
     if len(text) > 20 or abs(int(text)) >= 2**64:
-        raise ValueError(f"the number {text[:20]} in its header has more than 64 bits")
+        raise ValueError(f"the number {text[:20]} in the header has more than 64 bits")
     return int(text)
 
 
 def _finite(text: str) -> float:
     if not math.isfinite(float(text)):
-        raise ValueError(f"the number {text[:20]} in its header is too large")
+        raise ValueError(f"the number {text[:20]} in the header is too large")
     return float(text)
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"its header holds {text}, which is not JSON")
+    raise ValueError(f"the header contains {text}, which is not JSON")
 
 
 def _depth(value: Any) -> int:
@@ -225,7 +232,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
@@ -259,19 +266,19 @@ def _is_member(value: Any) -> bool:
 
 CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "kind": ("a known kind of model", lambda v: v in ("mixture", "classifier", "network")),
-    "created": ("a text", lambda v: isinstance(v, str)),
-    "versions": ("an object of texts", lambda v: _is_scalars(v) and _is_texts([*v.values()])),
+    "created": ("a string", lambda v: isinstance(v, str)),
+    "versions": ("an object of strings", lambda v: _is_scalars(v) and _is_strings([*v.values()])),
     "provenance": (f"an object of at most {_DEEPEST} levels", lambda v: isinstance(v, dict) and _depth(v) <= _DEEPEST),
-    "notes": ("a list of texts", _is_texts),
+    "notes": ("a list of strings", _is_strings),
     "image_shape": (
         "height and width",
         lambda v: v is None or (isinstance(v, list) and len(v) == 2 and all(_is_integer(side, 1) for side in v)),
     ),
-    "feature_names": ("a list of texts", lambda v: v is None or _is_texts(v)),
+    "feature_names": ("a list of strings", lambda v: v is None or _is_strings(v)),
     "parameters": ("an object of plain values", _is_parameters),
     "mixture_parameters": ("an object of plain values", lambda v: v is None or _is_parameters(v)),
     "classes": ("a list", lambda v: v is None or isinstance(v, list)),
-    "class_dtype": ("a text", lambda v: v is None or isinstance(v, str)),
+    "class_dtype": ("a string", lambda v: v is None or isinstance(v, str)),
     "recurrent": ("true or false", lambda v: isinstance(v, bool)),
     "search": ("a known search", lambda v: v in ("neighbors", "exact", "full")),
     "doubtful_below": ("a number", lambda v: v is None or _is_number(v)),

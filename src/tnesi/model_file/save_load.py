@@ -1,28 +1,28 @@
-"""Model files (.tnesi): safetensors with one JSON header. They are portable, and safe to open from strangers.
+"""Model files (.tnesi): safetensors with a JSON header. They are portable, and safe to open from untrusted sources.
 
 The arrays are little-endian, with C fields (of all mixtures), D features, K classes, N training rows and S stored
 activities:
 
 =================  =======  =======  ===========================================================================
 weights            float32  C x D    W
-weight_sums        float32  C        sums of its rows, as learning counts them
-lists              int32    C x L    each field's neighbors, -1 for none (neighborhood search, many fields)
-class_weights      float32  K x C    R, unless there are no labels
-class_sizes        float64  K        p(k), by which predictions weigh the classes, unless they all count alike
-activity_starts    int64    N + 1    where each training row's activities begin; these, as a compressed sparse
-activity_fields    int32    S        array, and the labels are there unless ``training=False``
+weight_sums        float32  C        row sums of W as used in learning
+lists              int32    C x L    neighbors of each field, -1 for none (neighborhood search, many fields)
+class_weights      float32  K x C    R, if there are labels
+class_sizes        float64  K        p(k), unless classes have equal weight
+activity_starts    int64    N + 1    activities of the training rows as a compressed sparse array; like the labels,
+activity_fields    int32    S        they are stored unless ``training=False``
 activity_values    float32  S
 labels             int32    N        class numbers of the training rows, -1 for unlabeled
-row_weights        float32  N        sample weights, if there were any
-present            bool     G        which of the rows given these are, unless all
-encoder.0, ...                       what an encoder has learned, if there is one
+row_weights        float32  N        sample weights, if given
+present            bool     G        mask of these rows among all rows given to `fit`, unless these are all
+encoder.0, ...                       arrays of the encoder, if there is one
 =================  =======  =======  ===========================================================================
 
 A committee has the first three for each of its mixtures: weights, weights.1, weights.2 and so on, each with its own C.
 
-The header is the metadata entry "tnesi"; :class:`Header` says what is in it. The metadata entry "checksum" holds two
-BLAKE2b digests, of the header and of the arrays. What follows from these (logarithms, cells, distributions of the
-training rows) is computed from them, to the same bits as before.
+The header is the metadata entry "tnesi", documented in :class:`Header`. The metadata entry "checksum" has two BLAKE2b
+digests, of the header and of the arrays. Derived values (logarithms, cells, distributions of the training rows) are
+recomputed, bitwise equal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,14 @@ from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-from tnesi.estimators.stored_parameters import KINDS, checked_parameters, is_seed, kind_of, plain_parameters
+from tnesi.estimators.stored_parameters import (
+    KINDS,
+    UnsupportedModelError,
+    checked_parameters,
+    is_seed,
+    kind_of,
+    plain_parameters,
+)
 from tnesi.model.classes import Classes
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.fields import Fields
@@ -66,7 +73,7 @@ from tnesi.model_file.header import (
     to_json,
 )
 from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
-from tnesi.system.files import replacing
+from tnesi.system.files import FileWriteError, replacing
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
 from tnesi.types import Array
@@ -76,7 +83,7 @@ __all__ = ["Header", "ModelFileError", "load", "read_header", "save", "split_pip
 Model = PoissonMixture | SimpletronClassifier | NeuralSimpletron
 
 _SAFETENSORS = {"<f4": "F32", "<f8": "F64", "<i4": "I32", "<i8": "I64", "|b1": "BOOL", "|u1": "U8"}
-_NOT_SAVED = "random_state was a generator, not a seed: it was not saved and is None in the loaded model"
+_NOT_SAVED = "random_state was a generator, which cannot be saved; it is None in the loaded model"
 
 
 def save(
@@ -87,27 +94,27 @@ def save(
     image_shape: tuple[int, int] | None = None,
     training: bool = True,
 ) -> None:
-    """Write a fitted model to a file, whole or not at all.
+    """Write a fitted model to a file, atomically.
 
     Parameters
     ----------
     model : PoissonMixture, SimpletronClassifier, NeuralSimpletron, or a Pipeline of an encoder and one of these
         See `tnesi.make_classifier` for pipelines.
     path : str or Path
-        By convention it ends in ``.tnesi``. A file that is there already is replaced.
+        By convention it ends in ``.tnesi``. An existing file is replaced.
     provenance : dict, optional
-        Where the model comes from (data, fingerprint, seed, a note); texts, numbers, lists and dicts. The date and
-        the versions of tnesi, NumPy and Python are stored in any case.
+        The origin of the model (data, fingerprint, seed, a note): strings, numbers, lists and dicts. The date and the
+        versions of tnesi, NumPy and Python are always stored.
     image_shape : (int, int), optional
-        Height and width, where the rows are images.
+        Height and width, if the rows are images.
     training : bool, default=True
         Whether to store the labels and activities of the training rows (not the rows themselves). `fit_labels`,
         `suggest` and the attributes that describe training rows, such as `transduction_`, need them.
 
     Notes
     -----
-    A loaded model computes the same bits as the original. A generator given as `random_state` is not stored (a seed
-    is), nor is where the model was learned (`execution`).
+    The results of a loaded model are bitwise equal to those of the original. `execution` is not stored, nor is a
+    `random_state` that is a generator instead of a seed.
 
     Examples
     --------
@@ -128,7 +135,7 @@ def save(
     check_is_fitted(model)
     if isinstance(model, FittedClassifier):
         model.settle()
-    with _explained(f"the model cannot be saved as {path}"):
+    with _explained("the model cannot be saved as {path}", path):
         state, of_encoder = (None, {}) if encoder is None else stored_encoder(encoder)
         arrays = _arrays_of(model, training) | of_encoder
         text = to_json(replace(_describe(model, kind, provenance, image_shape), encoder=state))
@@ -142,23 +149,25 @@ def save(
         try:
             save_file(arrays, temporary, metadata=metadata)
         except SafetensorError as error:
-            raise OSError(f"{path} could not be written ({error}): is there room on the disk?") from error
+            raise FileWriteError(
+                "cannot write {path} ({reason})", path=path, reason=error, advice="check the free space on the disk"
+            ) from error
 
 
 def load(path: str | Path) -> Model | Pipeline:
-    """Read a model from a file; nothing in the file is executed, and everything is checked.
+    """Read a model from a file; nothing in the file is executed, and everything is validated.
 
     Returns
     -------
     model : PoissonMixture, SimpletronClassifier, NeuralSimpletron or Pipeline
-        A pipeline if the file holds an encoder, too.
+        A pipeline if the file also has an encoder.
 
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged, or was made by a newer version; the message says what to do.
+        If the file is not a model file, is damaged, or was made by a newer version.
     """
-    with _explained(f"{path} cannot be loaded", "; the file is damaged: get it again, or save the model again"):
+    with _explained("{path} cannot be loaded", path, reading=True):
         header, arrays = _read(Path(path), with_arrays=True)
         check_values(header, arrays)
         parameters, of_mixtures = _parameters_from(header)
@@ -177,32 +186,38 @@ def load(path: str | Path) -> Model | Pipeline:
 
 
 def read_header(path: str | Path) -> Header:
-    """Read what a model file says of itself, without its arrays."""
-    with _explained(f"{path} cannot be read", "; the file is damaged: get it again, or save the model again"):
+    """Read the header of a model file, without its arrays."""
+    with _explained("{path} cannot be read", path, reading=True):
         return _read(Path(path), with_arrays=False)[0]
 
 
 @contextmanager
-def _explained(start: str, advice: str = "") -> Iterator[None]:
+def _explained(message: str, path: str | Path, *, reading: bool = False) -> Iterator[None]:
+    """Convert errors to ModelFileError with a message about the file."""
     try:
         yield
     except ModelFileError as error:
-        raise ModelFileError(f"{start}: {error}") from error.__cause__
+        message = f"{message}: {error.message}"
+        raise ModelFileError(message, advice=error.advice, path=path, **error.values) from error.__cause__
     except (ValueError, RecursionError, SafetensorError) as error:
-        raise ModelFileError(f"{start}: {error}{advice}") from error
+        damaged = "; the file is damaged" if reading else ""
+        advice = "copy it again, or save the model again" if reading else ""
+        raise ModelFileError(message + ": {reason}" + damaged, advice=advice, path=path, reason=error) from error
     except MemoryError as error:
-        raise ModelFileError(f"{start}: it needs more memory than this machine has") from error
+        raise ModelFileError(message + ": it needs more memory than this machine has", path=path) from error
 
 
 def split_pipeline(model: Any) -> tuple[Encoder | None, Any]:
-    """Return the encoder, if there is one, and the model of what `load` returns."""
+    """Return the encoder, if there is one, and the model of a result of `load`."""
     if not isinstance(model, Pipeline):
         return None, model
     (_, first), (_, last) = model.steps if len(model.steps) == 2 else [("", None), ("", None)]
     if not isinstance(last, PoissonMixture | FittedClassifier) or not (
         first in (None, "passthrough") or isinstance(first, Encoder)
     ):
-        raise TypeError("this pipeline cannot be saved: pass one of an encoder of tnesi.encoders and a model of tnesi")
+        raise UnsupportedModelError(
+            "this pipeline cannot be saved", advice="pass one of an encoder of tnesi.encoders and a model of tnesi"
+        )
     return first if isinstance(first, Encoder) else None, last
 
 
@@ -210,15 +225,15 @@ def _checked_encoder(state: dict[str, Any], arrays: dict[str, Array], mixture: P
     encoder = restored_encoder(state, arrays)
     n_features = len(encoder.get_feature_names_out())
     if n_features != mixture.n_features_in_:
-        raise ValueError(f"its encoder makes {n_features} features, and its model has {mixture.n_features_in_}")
+        raise ValueError(f"the encoder has {n_features} features, but the model has {mixture.n_features_in_}")
     return encoder
 
 
-# What a model holds -> header and arrays
+# From a model to header and arrays
 
 
 def _type_name(name: str, array: Array) -> str:
-    """Return the type of an array as the file names it."""
+    """Return the name of the type of an array in the file."""
     return _SAFETENSORS[array.dtype.str] if is_of_encoder(name) else ARRAYS[name.partition(".")[0]][0]
 
 
@@ -287,7 +302,7 @@ def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, A
     if model.layer is not None:
         found |= {"class_weights": model.layer.classes.weights, "class_sizes": model.layer.classes.sizes}
     elif not training:
-        raise ValueError("a classifier without labels is of no use without its activities: pass training=True")
+        raise ModelFileError("a classifier without labels needs its training rows", advice="pass training=True")
     if training and model.rows is not None:
         found |= {
             "activity_starts": model.rows.activities.indptr.astype(np.int64),
@@ -300,7 +315,7 @@ def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, A
     return found
 
 
-# A file -> header and arrays
+# From a file to header and arrays
 
 
 def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
@@ -309,15 +324,19 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
         metadata = file.metadata() or {}
         text, stored = metadata.get("tnesi"), metadata.get("checksum")
         if text is None:
-            raise ModelFileError("it is a safetensors file, but not a model of tnesi")
+            raise ModelFileError(
+                "it is a safetensors file, but not a model of tnesi", advice="pass a file written by tnesi.save"
+            )
         if unknown := sorted(metadata.keys() - {"tnesi", "checksum"}):
             raise ModelFileError(
-                f"it has the unknown metadata entry {unknown[0][:20]!r}: if a newer tnesi made the file, pip install "
-                "--upgrade tnesi, else the file is damaged: copy or save it again"
+                "it has the unknown metadata entry {entry!r}",
+                entry=unknown[0][:20],
+                advice="if a newer tnesi made the file, pip install --upgrade tnesi; otherwise the file is damaged, so "
+                "copy or save it again",
             )
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         if stored is None:
-            raise ModelFileError("the file is damaged: it has no checksum; copy or save it again")
+            raise ModelFileError("the file is damaged: it has no checksum", advice="copy or save it again")
         described = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
         check_header_sum(stored, text, described)
         header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
@@ -335,29 +354,29 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
 
 
 def _check_start(path: Path) -> None:
-    """Tell a person what the file is, where it is something else."""
+    """Raise an error if the file is obviously not a model file."""
     if path.exists() and not path.is_file():
-        raise ModelFileError("it is not a file: give the name of a model file (.tnesi)")
+        raise ModelFileError("it is not a file", advice="pass the name of a model file (.tnesi)")
     with path.open("rb") as file:
         start = file.read(9)
     if not start:
-        raise ModelFileError("it is empty: save the model again")
+        raise ModelFileError("it is empty", advice="save the model again")
     if start[8:] != b"{":
         if start[0] == 0x80 and start[1:2] in (b"\2", b"\3", b"\4", b"\5"):
             raise ModelFileError(
-                "it is a pickle, which could run any program when it is opened. If you trust it, open it with "
-                "pickle.load and write the model with tnesi.save"
+                "it is a pickle, which can run arbitrary code when it is opened",
+                advice="if you trust it, open it with pickle.load and write the model with tnesi.save",
             )
-        raise ModelFileError("it is not a model file of tnesi; `tnesi fit` and tnesi.save make them")
+        raise ModelFileError("it is not a model file of tnesi", advice="create one with `tnesi fit` or tnesi.save")
     if int.from_bytes(start[:8], "little") > MOST_BYTES:
-        raise ValueError(f"its header has more than {MOST_BYTES} bytes")
+        raise ValueError(f"the header has more than {MOST_BYTES} bytes")
 
 
-# Header and arrays -> a model
+# From header and arrays to a model
 
 
 def _parameters_from(header: Header) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the parameters of the model, and of its mixtures, after a check that the estimators accept them."""
+    """Return the parameters of the model and of its mixtures, after validation by the estimators."""
     if header.mixture_parameters is None:
         return header.parameters, [checked_parameters(PoissonMixture, header.parameters)]
     of_mixtures = [checked_parameters(PoissonMixture, member.mixture_parameters or {}) for member in header.members]
@@ -385,7 +404,7 @@ def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays:
     rows, label = None, arrays.get("labels")
     if label is not None:
         values, starts = arrays["activity_values"], arrays["activity_starts"]
-        starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # as they were: SciPy wants them small
+        starts = starts.astype(np.int32 if values.size < 2**31 else np.int64)  # the type that SciPy uses
         shape = label.size, sum(mixture.n_fields for mixture in mixtures)
         activities = sparse.csr_array((values, arrays["activity_fields"], starts), shape=shape)
         present = arrays.get("present")

@@ -1,4 +1,4 @@
-"""Which fields a row looks at."""
+"""Searches for the best fields of a row."""
 
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbors import NeighborSearch

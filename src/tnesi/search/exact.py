@@ -1,6 +1,6 @@
-"""Exact search: a point looks at every field.
+"""Exact search: every row is compared with every field.
 
-For dense rows one matrix product (BLAS), then the best C' of each row; for sparse ones a kernel that does both.
+For dense rows one matrix product (BLAS), then the best C' of each row; for sparse rows one kernel does both.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tnesi.model.rows import Rows
 from tnesi.types import Array
 
 _BLOCK_VALUES = 8_000_000
-"""Inputs held at a time: 32 MB."""
+"""Inputs in memory at a time: 32 MB."""
 NEGLIGIBLE = 1e-6
-"""Activities below this are not stored for the non-truncated mixture (they do count in its EM steps)."""
+"""Activities below this are not stored for the non-truncated mixture (its EM steps use them)."""
 
 
 def blocks_for(fields: Fields, rows: Rows) -> Iterator[tuple[slice, Rows]]:
-    """Yield points that are looked at together, with their places; many if sparse, as weights are packed each time."""
+    """Yield blocks of rows with their places; large ones if sparse, since each block packs the weights again."""
     at_once = max(16, _BLOCK_VALUES // len(fields))
     return rows.blocks(at_once if rows.is_sparse else min(at_once, 1024))
 
 
 def best_of_all(fields: Fields, rows: Rows, prior: Prior | None, truncation: int, n_threads: int) -> Activities:
-    """Return the best C' fields of sparse points and their activities: the same bits in any company."""
+    """Return the best C' fields of sparse rows and their activities; bits do not depend on the other rows."""
     out = Activities.empty(len(rows), truncation)
     kernels.search_all(
         rows.arrays,
@@ -48,7 +48,7 @@ def best_of_all(fields: Fields, rows: Rows, prior: Prior | None, truncation: int
 
 @dataclass
 class ExactSearch:
-    """All fields for every point; `truncation` = C' of them are kept."""
+    """Compare every row with all fields; keep the best `truncation` = C'."""
 
     truncation: int
     n_threads: int
@@ -56,7 +56,7 @@ class ExactSearch:
     uses_blas = True
 
     def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
-        """Return the best C' fields of each point and their activities."""
+        """Return the best C' fields of each row and their activities."""
         if rows.is_sparse:
             return best_of_all(fields, rows, prior, self.truncation, self.n_threads)
         out = Activities.empty(len(rows), self.truncation)
@@ -77,33 +77,33 @@ class ExactSearch:
     find = start
 
     def arrange(self, fields: Fields) -> Fields:
-        """Any order is as good."""
+        """Return the fields in the same order."""
         return fields
 
     def begin(self, fields: Fields) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: exact search needs no preparation."""
 
     def improve(self, fields: Fields, rows: Rows, prior: Prior | None, out: Activities) -> None:
-        """Find the activities after the fields changed; nothing is reused."""
+        """Find the activities again after the fields changed."""
         out.put(slice(None), self.find(fields, rows, prior))
 
-    looks_twice = False
+    searches_twice = False
 
-    def that_stays(self, n_fields: int) -> ExactSearch:
+    def frozen(self, n_fields: int) -> ExactSearch:
         """Return a search that finds the same fields again."""
         return self
 
-    def wants_lists(self) -> bool:
+    def needs_lists(self) -> bool:
         return False
 
-    def remember(self, ids: Array, n_fields: int) -> None:
-        """There are no lists."""
+    def build_lists(self, ids: Array, n_fields: int) -> None:
+        """Do nothing: exact search has no lists."""
 
 
 def full_posterior(
     fields: Fields, rows: Rows, base: Array, base_row: Array | None, n_threads: int
 ) -> tuple[Array, Array]:
-    """Return s over all C fields (dense) and the log-sum, for a block of points."""
+    """Return s over all C fields (dense) and the log-sum, for a block of rows."""
     inputs = fields.inputs(rows, n_threads)
     inputs *= rows.scale[:, None]
     inputs += base[0] if base_row is None else base[base_row]
@@ -116,9 +116,9 @@ def full_posterior(
 
 
 def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
-    """Return log sum_c exp(I_c - sum_d W_cd + A) over all fields for each point, for `FreeEnergy`."""
+    """Return log sum_c exp(I_c - sum_d W_cd + A) over all fields for each row, for `FreeEnergy`."""
     out = np.empty(len(rows), np.float32)
-    base = fields.base(None) - (fields.w_sum - np.float32(rows.row_sum))  # nothing, but for the Hebbian rule
+    base = fields.base(None) - (fields.w_sum - np.float32(rows.row_sum))  # nonzero only under the Hebbian rule
     for place, block in blocks_for(fields, rows):
         _, out[place] = full_posterior(fields, block, base, None, n_threads)
     return out
@@ -126,7 +126,7 @@ def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
 
 @dataclass
 class FullSearch:
-    """The non-truncated mixture, C' = C: every field is active for every point."""
+    """The non-truncated mixture, C' = C: every field is active for every row."""
 
     n_threads: int
     name = "full"
@@ -176,7 +176,7 @@ def full_step(
     -------
     fields : the new fields
     log_sum : (N,) array, of the old fields
-    best : (N,) array, the best field of each point under the old fields
+    best : (N,) array, the best of the old fields for each row
     """
     sums, mass = np.zeros(fields.w.shape), np.zeros(len(fields))
     log_sum, best = np.empty(len(rows), np.float32), np.empty(len(rows), np.int32)

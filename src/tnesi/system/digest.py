@@ -1,4 +1,4 @@
-"""A digest of arrays and text, by which damage to a file is noticed."""
+"""A digest of text and arrays, which detects damaged files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BYTES = 32
 
 
 def content_digest(text: str, arrays: Mapping[str, npt.NDArray[Any]] | None = None) -> str:
-    """Return the BLAKE2b digest of a text and the values of arrays, in hexadecimal.
+    """Return the BLAKE2b digest of a text and of array values, in hexadecimal.
 
-    It does not depend on the byte order of the machine.
+    It is the same on machines of any byte order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all: written under a temporary name beside the place, then renamed into it."""
+"""Atomic file writes: to a temporary file in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tnesi.errors import InvalidParameterError, TnesiError
 
-class InUseError(BlockingIOError):
-    """Another process works in a folder."""
+
+class InUseError(TnesiError, BlockingIOError):
+    """Another process uses a folder."""
+
+
+class IsFolderError(TnesiError, IsADirectoryError):
+    """The path of an output file is a folder."""
+
+
+class FolderNotFoundError(TnesiError, FileNotFoundError):
+    """The folder of an output file does not exist."""
+
+
+class FileWriteError(TnesiError, OSError):
+    """A file that cannot be written."""
 
 
 @contextmanager
 def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
-    """Give a temporary path to write to; it takes the place of `path` when the block ends without an error.
+    """Yield a temporary path to write to, which replaces `path` when the block ends without an error.
 
-    After a failure (a full disk, Ctrl-C) the temporary file is gone and `path` is as it was. With `sync` the new file
-    survives a power failure too; without it, only what can happen to a process.
+    After a failure (a full disk, Ctrl-C) the temporary file is deleted and `path` is unchanged. With `sync` the new
+    file survives a power failure; without it, only a crash of the process.
 
     Examples
     --------
@@ -31,7 +45,7 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
     >>> [p.name for p in folder.iterdir()]
     ['note.txt']
     """
-    path = Path(path).resolve()  # where a link leads to
+    path = Path(path).resolve()  # follows links
     temporary = _temporary(path)
     try:
         yield temporary
@@ -50,28 +64,33 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Create a folder if need be and let one process at a time work in it; others wait, or get InUseError."""
+    """Lock a folder, which is created if needed, for this process; wait for it or raise InUseError."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:
-            raise InUseError(error.errno, error.strerror, str(folder)) from error
+            raise InUseError("another process uses {folder}", folder=folder) from error
         yield
 
 
 def check_place(path: str | Path) -> None:
-    """Raise the error that `replacing` would, before a long computation and not after it."""
+    """Raise the error that `replacing` would raise, before a long computation instead of after it."""
     _temporary(Path(path).resolve()).unlink()
 
 
 def _temporary(path: Path) -> Path:
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+        raise IsFolderError("{path} is a folder", path=path, advice="pass the name of a file")
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is a device or a pipe: give the name of a file")
+        raise InvalidParameterError("{path} is a device or a pipe", path=path, advice="pass the name of a file")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into: create it first")
+        raise FolderNotFoundError(
+            "cannot write {path}: there is no folder {folder}",
+            path=path.name,
+            folder=path.parent,
+            advice="create it first",
+        )
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".part")
     except OSError as error:
@@ -81,7 +100,7 @@ def _temporary(path: Path) -> Path:
 
 
 def _umask() -> int:
-    """Return the umask, which the system tells only to those who set it."""
+    """Return the umask, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

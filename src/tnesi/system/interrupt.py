@@ -1,4 +1,4 @@
-"""Ctrl-C between iterations, never within one: what has been begun is finished first."""
+"""Delayed Ctrl-C: an iteration that has started is completed first."""
 
 from __future__ import annotations
 
@@ -10,34 +10,28 @@ from types import FrameType
 
 
 @contextmanager
-def _later() -> Iterator[None]:
-    """Put off the first Ctrl-C to the end of the block; a second one does not wait."""
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before):  # ignored, or not Python's to handle
+def _delayed() -> Iterator[None]:
+    """Delay the first Ctrl-C until the end of the block; a second one takes effect immediately."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # ignored, or not handled by Python
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
+    received: list[tuple[int, FrameType | None]] = []
 
-    def answer(number: int, frame: FrameType | None) -> None:
-        if came:
-            before(number, frame)
-        came.append((number, frame))
+    def delay(number: int, frame: FrameType | None) -> None:
+        if received:
+            handler(number, frame)
+        received.append((number, frame))
 
-    signal.signal(signal.SIGINT, answer)
+    signal.signal(signal.SIGINT, delay)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        before(*came[0])
+        signal.signal(signal.SIGINT, handler)
+    if received:
+        handler(*received[0])
 
 
-def completed() -> AbstractContextManager[None]:
-    """Return a context in which Ctrl-C is put off; only the main thread ever hears it."""
-    return _later() if threading.current_thread() is threading.main_thread() else nullcontext()
-
-
-def complete_iterations(n: int) -> Iterator[AbstractContextManager[None]]:
-    """Yield such a context for each of `n` iterations."""
-    for _ in range(n):
-        yield completed()
+def delay_interrupt() -> AbstractContextManager[None]:
+    """Return a context that delays Ctrl-C; signals are only handled in the main thread."""
+    return _delayed() if threading.current_thread() is threading.main_thread() else nullcontext()

@@ -1,4 +1,4 @@
-"""Who hears how far a long computation is; the command line shows it as a progress bar."""
+"""Progress of long computations; the command line shows it as a progress bar."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 
 class Progress:
-    """Hears nothing; override what is of interest."""
+    """A listener that ignores all events; subclasses override methods."""
 
     def begin(self, total: float) -> None:
-        """Hear how much there is to do."""
+        """Set the total amount of work."""
 
     def tell(self, text: str) -> None:
-        """Hear what is being done now."""
+        """Describe the current step."""
 
     def advance(self, amount: float = 1) -> None:
-        """Hear that so much is done."""
+        """Add to the amount of work done."""
 
 
 def tell_iterations(progress: Progress, name: str) -> Callable[[dict[str, Any]], None]:
-    """Return a callback for `fit` that tells of its iterations."""
+    """Return a callback for `fit` that describes the current iteration."""
 
     def callback(entry: dict[str, Any]) -> None:
         progress.tell(f"{name}: {iteration_of(entry)}")
@@ -29,13 +29,13 @@ def tell_iterations(progress: Progress, name: str) -> Callable[[dict[str, Any]],
 
 
 def iteration_of(entry: dict[str, Any]) -> str:
-    """Return which iteration a record is of, and of which mixture in a committee."""
+    """Return a description of the iteration of a record and, in a committee, of its mixture."""
     place = f"mixture {entry['mixture']} of {entry['mixtures']}, " if "mixture" in entry else ""
     return f"{place}iteration {entry['iteration']}"
 
 
 def tell_parts(progress: Progress) -> Callable[[str, int, int | None], None]:
-    """Return a callback for downloads and preparations, which say what is done and how much of it."""
+    """Return a callback for downloads and conversions that describes the step and the part done."""
 
     def callback(what: str, done: int, total: int | None) -> None:
         progress.tell(f"{what}: {100 * done / total:.0f} %" if total else f"{what}: {done:,}")

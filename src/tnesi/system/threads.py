@@ -1,4 +1,4 @@
-"""How many threads to use."""
+"""Number of threads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 def resolve_threads(n_jobs: int | None) -> int:
-    """Return the number of threads: `n_jobs`, or for None and -1 this process's share of the processors it may use.
+    """Return the number of threads: `n_jobs`, or for None and -1 this process's share of the available processors.
 
-    OMP_NUM_THREADS limits it, which joblib and Dask's nannies set for their processes. Tasks that run at the same time
-    in a Dask worker share the processors.
+    OMP_NUM_THREADS, which joblib and Dask set for their processes, limits the share. Tasks that run at the same time in
+    a Dask worker share the processors.
     """
     if n_jobs not in (None, -1):
         return int(n_jobs)
@@ -20,13 +20,13 @@ def resolve_threads(n_jobs: int | None) -> int:
 
 
 def _number(variable: str, default: int = 1) -> int:
-    """Return the first number in an environment variable, if it has a sensible one."""
+    """Return the first number in an environment variable if it is a positive integer, else `default`."""
     text = os.environ.get(variable, "").split(",")[0].strip()
     return int(text) if text.isdigit() and int(text) > 0 else default
 
 
 def _task_slots() -> int:
-    """Return how many tasks run at the same time in the Dask worker that this code is a task of, or 1."""
+    """Return the number of simultaneous tasks of the Dask worker that runs this code, or 1."""
     distributed = sys.modules.get("distributed.worker")
     if distributed is None:
         return 1

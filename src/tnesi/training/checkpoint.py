@@ -1,7 +1,7 @@
-"""The state of a fit after each iteration, in a folder: a killed fit goes on from there, to the same last bit.
+"""Checkpoints: the state of a fit after each iteration, from which a killed fit resumes with bitwise equal results.
 
-There is one file for each mixture, safetensors with a JSON header, which takes the place of the one before when it is
-whole. What follows from the data (sums, constants, statistics of the rows) is not in it but found again.
+Each mixture has one file, safetensors with a JSON header, which is replaced atomically. Values that follow from the
+data (sums, constants, statistics of the rows) are not stored but recomputed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from tnesi import kernels
+from tnesi.errors import TnesiError
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.search.exact import ExactSearch
 from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
 from tnesi.system.digest import content_digest
-from tnesi.system.files import InUseError, alone_in, replacing
+from tnesi.system.files import FileWriteError, InUseError, alone_in, replacing
 from tnesi.training.monitor import Monitor
 from tnesi.types import Array
 
@@ -35,21 +36,21 @@ _RECORD = ("iteration", "free_energy", "changed", "seconds")
 _ACTIVITIES = ("ids", "s", "log_sum")
 
 
-class CheckpointError(ValueError):
-    """A state from which a fit cannot go on; the message says what to do."""
+class CheckpointError(TnesiError, ValueError):
+    """A checkpoint that a fit cannot use."""
 
 
 @dataclass
 class Checkpoint:
-    """Where a mixture keeps its state.
+    """The file with the state of a mixture.
 
     Attributes
     ----------
     path : Path
     resume : bool
-        Whether to go on from what is there.
+        Whether to resume from an existing file.
     identity : dict
-        What has to be the same for that: parameters, and a digest of the data.
+        Parameters and a digest of the data, which must match to resume.
     """
 
     path: Path
@@ -57,7 +58,7 @@ class Checkpoint:
     identity: dict[str, Any] = field(default_factory=dict)
 
     def save(self, fields: Fields, activities: Activities, search: Any, monitor: Monitor, *, stopped: bool) -> None:
-        """Keep the state after an iteration."""
+        """Save the state after an iteration."""
         arrays = {name: getattr(fields, name) for name in _FIELDS}
         arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
         age = 0
@@ -77,21 +78,26 @@ class Checkpoint:
                 text = json.dumps(header, default=_plain)
                 save_file(arrays, temporary, {"tnesi checkpoint": text, "checksum": content_digest(text, arrays)})
             except SafetensorError as error:
-                raise OSError(f"{self.path} could not be written ({error}): is there room on the disk?") from error
+                raise FileWriteError(
+                    "cannot write {path} ({reason})",
+                    path=self.path,
+                    reason=error,
+                    advice="check the free space on the disk",
+                ) from error
 
     def load(self, search: ExactSearch | NeighborSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
-        """Return fields, activities and whether learning has ended, and put search and monitor where they were.
-
-        There is nothing to go on from before the first iteration has been complete.
-        """
+        """Restore search and monitor; return fields, activities and whether learning has ended, or None."""
         if not self.resume or not self.path.exists():
             return None
         header, arrays = self._read()
         if header["identity"] != self.identity:
             other = [name for name, value in self.identity.items() if header["identity"].get(name) != value]
             raise CheckpointError(
-                f"{self.path} is of a fit with other {', '.join(other) or 'parameters'}: pass what it was begun with, "
-                "or another folder as checkpoint"
+                "{path} belongs to a fit with different {other}",
+                path=self.path,
+                other=", ".join(other) or "parameters",
+                parameter="checkpoint",
+                advice="pass the original values, or another folder as {checkpoint}",
             )
         if isinstance(search, NeighborSearch) and "lists" in arrays:
             search.lists, search.age = arrays["lists"], header["age"]
@@ -106,15 +112,22 @@ class Checkpoint:
                 header: dict[str, Any] = json.loads(metadata["tnesi checkpoint"])
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             if header["format"] != FORMAT:
-                raise CheckpointError(f"{self.path} was written by another version of tnesi: begin anew without resume")
+                raise CheckpointError(
+                    "{path} was written by another version of tnesi",
+                    path=self.path,
+                    advice="start over without {resume}",
+                )
             if content_digest(metadata["tnesi checkpoint"], arrays) != metadata["checksum"]:
-                raise ValueError("its checksum does not match")
+                raise ValueError("the checksum does not match")
             self._check(header, arrays)
         except CheckpointError:
             raise
         except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
             raise CheckpointError(
-                f"{self.path} is damaged or no state of a fit ({error}): begin anew, without resume"
+                "{path} is damaged or not a checkpoint ({reason})",
+                path=self.path,
+                reason=error,
+                advice="start over without {resume}",
             ) from error
         return header, arrays
 
@@ -143,12 +156,12 @@ class Checkpoint:
         fits = fits and isinstance(header["stopped"], bool) and all(isinstance(one, int | float) for one in numbers)
         fits = fits and all(isinstance(entry[name], int | float) for entry in header["history"] for name in _RECORD)
         if not fits or not header["history"]:
-            raise ValueError("its parts do not fit together")
+            raise ValueError("its parts are inconsistent")
 
 
 @contextmanager
-def checkpoints_in(folder: str | PathLike[str] | None) -> Iterator[None]:
-    """Let one fit at a time use a folder, and clear away what a killed one has left half written."""
+def lock_checkpoints(folder: str | PathLike[str] | None) -> Iterator[None]:
+    """Lock the folder of a fit, and delete temporary files of a killed one."""
     if folder is None:
         yield
         return
@@ -160,37 +173,49 @@ def checkpoints_in(folder: str | PathLike[str] | None) -> Iterator[None]:
                     part.unlink()
             yield
     except InUseError:
-        raise CheckpointError(f"another fit uses {place}: wait for it, or pass another folder as checkpoint") from None
+        raise CheckpointError(
+            "another fit uses {place}", place=place, advice="wait for it, or pass another folder as {checkpoint}"
+        ) from None
     except (FileExistsError, NotADirectoryError):
         if place.is_dir():
             raise
-        raise CheckpointError(f"{place} is a file, and a folder is needed: pass another one as checkpoint") from None
+        raise CheckpointError(
+            "{place} is a file, not a folder",
+            place=place,
+            parameter="checkpoint",
+            advice="pass a folder as {checkpoint}",
+        ) from None
 
 
-def kept_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: bool) -> list[int]:
-    """Return the seeds with which the fit in a folder was begun, or keep these."""
+def resumed_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resume: bool) -> list[int]:
+    """Return the seeds stored in a folder, or store `seeds` and return them."""
     if folder is None:
         return seeds
     path = Path(folder) / "seeds.json"
     if resume and path.exists():
         try:
-            kept = [int(seed) for seed in json.loads(path.read_text())]
-            if not all(0 <= seed < 2**31 for seed in kept):
-                raise ValueError("its numbers are no seeds")
+            stored = [int(seed) for seed in json.loads(path.read_text())]
+            if not all(0 <= seed < 2**31 for seed in stored):
+                raise ValueError("a seed is out of range")
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise CheckpointError(f"{path} is damaged ({error}): begin anew, without resume") from error
-        if len(kept) == len(seeds):
-            return kept
+            raise CheckpointError(
+                "{path} is damaged ({reason})", path=path, reason=error, advice="start over without {resume}"
+            ) from error
+        if len(stored) == len(seeds):
+            return stored
         raise CheckpointError(
-            f"{folder} is of a fit with another number of mixtures: pass another folder as checkpoint"
+            "{folder} belongs to a fit with a different number of mixtures",
+            folder=folder,
+            parameter="checkpoint",
+            advice="pass another folder as {checkpoint}",
         )
     for state in path.parent.glob("mixture-*.state"):
-        state.unlink()  # of an earlier fit, with other seeds
+        state.unlink()  # from an earlier fit with other seeds
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(seeds))
     return seeds
 
 
 def _plain(value: Any) -> Any:
-    """What a callback has put into the history as NumPy's numbers."""
+    """Convert values that a callback has added to the history."""
     return value.item() if isinstance(value, np.generic) else str(value)

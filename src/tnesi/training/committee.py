@@ -1,7 +1,7 @@
-"""Committees: a classifier's first layer is one mixture, or several whose activities stand side by side.
+"""Committees: the first layer of a classifier is one mixture, or several whose activities are concatenated.
 
-The M mixtures of a committee differ in their random starts only. With s^(m) for the activities of mixture m, the second
-layer sees the C_1 + ... + C_M activities (s^(1), ..., s^(M)) / M of a row, which sum to 1 like those of one mixture.
+The M mixtures of a committee differ only in their random initialization. With the activities s^(m) of mixture m, the
+input of the second layer is (s^(1), ..., s^(M)) / M, which has C_1 + ... + C_M entries and sums to 1.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ MOST_MIXTURES = 1000
 
 
 class Committee(NamedTuple):
-    """Mixtures that have learned from the same rows.
+    """Mixtures learned from the same rows.
 
     Attributes
     ----------
     mixtures : list of LearnedMixture
     activities : csr_array of shape (n_samples, n_fields)
-        Of these rows, side by side.
-    trouble : ConvergenceWarning or None
-        What to warn about.
+        Activities of these rows, concatenated.
+    warning : ConvergenceWarning or None
     """
 
     mixtures: list[LearnedMixture]
     activities: sparse.csr_array
-    trouble: ConvergenceWarning | None
+    warning: ConvergenceWarning | None
 
 
 def learn_committee(
@@ -48,16 +47,16 @@ def learn_committee(
     listener: Listener | None,
     top: TopLayer | None = None,
 ) -> Committee:
-    """Learn a mixture for each seed, one after the other; `top` is a second layer that learns along with a single one.
+    """Learn a mixture for each seed, one after the other; `top` is a second layer that learns with a single mixture.
 
-    Ctrl-C ends learning of the current mixture, and no other one is begun. If it was the first, or has made a complete
-    iteration, it is kept.
+    Ctrl-C ends learning of the current mixture and skips the remaining ones. The current mixture is kept if it is the
+    first or has completed an iteration.
     """
     mixtures: list[LearnedMixture] = []
-    activities, troubles = [], []
+    activities, warnings = [], []
     interrupted = False
     for m, seed in enumerate(seeds, 1):
-        monitor = Monitor(float(parameters.tol), listener, place_of(m, len(seeds)))
+        monitor = Monitor(float(parameters.tol), listener, committee_place(m, len(seeds)))
         try:
             fit = learn_mixture(given, parameters, seed, monitor, top)
             own = fit.activities.to_csr(fit.learned.model.n_fields)
@@ -67,48 +66,48 @@ def learn_committee(
             interrupted = True
             break
         interrupted = monitor.interrupted
-        if interrupted and mixtures and len(monitor.history) < 2:  # the first record is of the start
+        if interrupted and mixtures and len(monitor.history) < 2:  # the first record is the initialization
             break
         mixtures.append(fit.learned)
         activities.append(own)
-        troubles.append(fit.trouble(parameters))
-        parameters = replace(parameters, row_sum=fit.learned.model.row_sum)  # a property of the data: chosen once
+        warnings.append(fit.warning(parameters))
+        parameters = replace(parameters, row_sum=fit.learned.model.row_sum)  # chosen once, since it depends on the data
         if interrupted:
             break
-        del fit  # its activities are large, and those of the next mixture come beside them
-    trouble = troubles[0]
+        del fit  # frees its activities, which are large
+    warning = warnings[0]
     if len(seeds) > 1:
-        trouble = _trouble(parameters, len(mixtures), troubles, len(seeds), interrupted=interrupted)
-    return Committee(mixtures, side_by_side(activities), trouble)
+        warning = _committee_warning(parameters, len(mixtures), warnings, len(seeds), interrupted=interrupted)
+    return Committee(mixtures, side_by_side(activities), warning)
 
 
-def place_of(m: int, n_mixtures: int) -> Record:
-    """Return what the records of mixture m of a committee, counted from 1, say of it; nothing for a single one."""
+def committee_place(m: int, n_mixtures: int) -> Record:
+    """Return the entries that identify mixture m of a committee, counted from 1, in records; none for a single one."""
     return {"mixture": m, "mixtures": n_mixtures} if n_mixtures > 1 else {}
 
 
 def mean_lower_bound(mixtures: Sequence[LearnedMixture]) -> float:
-    """Return the free energy of the training rows, nats per row, averaged over the mixtures."""
+    """Return the free energy of the training rows in nats per row, averaged over the mixtures."""
     return float(np.mean([mixture.lower_bound for mixture in mixtures]))
 
 
-def _trouble(
+def _committee_warning(
     parameters: MixtureParameters,
     n_learned: int,
-    troubles: list[ConvergenceWarning | None],
+    warnings: list[ConvergenceWarning | None],
     wanted: int,
     *,
     interrupted: bool,
 ) -> ConvergenceWarning | None:
     if interrupted:
         return InterruptedWarning(
-            f"learning was interrupted: the committee has {n_learned} of {wanted} mixtures, each as its last "
-            "complete iteration left it"
+            f"learning was interrupted: the committee has {n_learned} of {wanted} mixtures, each after its last "
+            "complete iteration"
         )
-    unfinished = sum(trouble is not None for trouble in troubles)
+    unfinished = sum(warning is not None for warning in warnings)
     if not unfinished:
         return None
     return ConvergenceWarning(
         f"{parameters.max_iter} iterations did not reach tol={parameters.tol:g} in {unfinished} of {wanted} mixtures: "
-        "the model can be used, but more iterations (max_iter) may improve it"
+        "the model can be used, but a larger max_iter may improve it"
     )

@@ -1,4 +1,4 @@
-"""Truncated variational EM: exact M-steps, E-steps that only ever improve K^(n)."""
+"""Truncated variational EM: exact M-steps, and E-steps that never make K^(n) worse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tnesi.execution.part import Part, Summary
 from tnesi.model.fields import Fields, Shrinkage
 from tnesi.search import Search
 from tnesi.search.exact import FullSearch, full_step
-from tnesi.system.interrupt import complete_iterations
+from tnesi.system.interrupt import delay_interrupt
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import TopLayer
@@ -30,14 +30,14 @@ def run_em(
     observe: Callable[[Fields], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Fields:
-    """Learn until the monitor says stop; Ctrl-C ends it with the iteration at hand.
+    """Iterate until the monitor stops learning; Ctrl-C ends it after the current iteration.
 
-    `top` is the second layer of a recurrent network, which learns along. `observe` sees the fields after each
-    iteration has been recorded. The state after each iteration goes to `checkpoint`, or comes from there.
+    `top` is the second layer of a recurrent network, which learns in the same iterations. `observe` is called with the
+    fields after each recorded iteration. `checkpoint` stores and restores the state after each iteration.
 
     Returns
     -------
-    fields : of the last complete iteration; those of ``engine.activities``
+    fields : those of the last complete iteration, which ``engine.activities`` belong to
     """
     constant = -float(np.log(top.n_classes if top else len(fields))) - engine.row_sum
 
@@ -63,11 +63,11 @@ def run_em(
         return fields
     spare, given = None, fields
     try:
-        for complete in complete_iterations(max_iter + 1 - len(monitor.history)):
-            with complete:
+        for _ in range(max_iter + 1 - len(monitor.history)):
+            with delay_interrupt():
                 new = engine.m_step(fields, shrinkage, spare)
                 if top:
-                    top.learn_along(engine.activities)
+                    top.learn_iteration(engine.activities)
                 summary = engine.step(new, search, top.prior() if top else None)
                 spare = None if fields is given else fields
                 fields = new
@@ -89,7 +89,7 @@ def _run_full(
     top: TopLayer | None,
     shrinkage: Shrinkage | None,
 ) -> Fields:
-    """The same without truncation, where all but negligible activities are only held at the end. Rows are in memory."""
+    """Run EM without truncation on rows in memory; activities are only stored at the end."""
     rows, weight = part.rows(), part.weight
     prior, before = top.prior() if top else None, None
     part.constant = rows.log_factorials(search.n_threads)
@@ -108,7 +108,7 @@ def _run_full(
                 part.activities = search.find(fields, rows, prior)
                 return fields
             if top:
-                top.learn_along(search.find(fields, rows, prior))
+                top.learn_iteration(search.find(fields, rows, prior))
                 prior = top.prior()
             fields = new
     except KeyboardInterrupt:

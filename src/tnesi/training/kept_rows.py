@@ -1,10 +1,10 @@
-"""Rows of a stream that are kept, so that labels can be learned with the fields as they are now.
+"""Rows of a stream that are kept to relearn the second layer with the current fields.
 
-Few labels are precious, and learning from them wants many rows at once, whose activities change as the fields do. So
-a classifier keeps some rows: those with labels, and of the others a sample (priority sampling). A row has the weight
-w = 2^(-age / half_life), times its own, and the priority w / u with u uniform in (0, 1]; the rows of highest priority
-are kept. Each then stands for max(w, tau), where tau is the highest priority that was not kept: so sums over the rows
-kept are, on average, those over all rows.
+Learning from few labels takes many rows at once, whose activities change with the fields. A classifier therefore keeps
+the labeled rows and a sample of the others (priority sampling). A row has the weight w = 2^(-age / half_life) times its
+sample weight, and the priority w / u with u uniform in (0, 1]; the rows of highest priority are kept. Each then has the
+weight max(w, tau), where tau is the highest priority that was not kept, so that sums over the kept rows are unbiased
+estimates of sums over all rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tnesi.model.rows import Matrix, row_hashes
 from tnesi.types import Array
 
 _LABELS_LAST = np.log(8)
-"""A label gives way to newer ones of its class when it is older by three half-lives."""
+"""A label is dropped in favor of newer ones of its class when it is three half-lives older."""
 _WAITING = 4
-"""Rows are let go of when so many times fewer than may be kept have come since the last time."""
+"""Rows are selected again after one new row for this many rows that may be kept."""
 
 
 class Kept(NamedTuple):
@@ -31,17 +31,17 @@ class Kept(NamedTuple):
     Attributes
     ----------
     x : (N, D) array, or csr_array
-        As the layers want them.
+        Checked rows.
     hashes : (N,) array of uint64
-        Equal rows have equal ones.
+        Hashes of the rows.
     label : (N,) array of int32
         Class numbers, -1 for unlabeled.
     number : (N,) array
-        Which rows of the stream these are.
+        Indices of the rows in the stream.
     log_weight, priority : (N,) arrays
-        log w and log (w / u), both up to the fading of all that has been seen (the clock).
+        log w and log (w / u), both relative to the clock.
     born : (N,) array
-        The clock when a row came.
+        The clock at the arrival of each row.
     """
 
     x: Matrix
@@ -58,18 +58,18 @@ class Kept(NamedTuple):
 
 @dataclass
 class KeptRows:
-    """What is kept of a stream.
+    """The kept rows of a stream.
 
     Attributes
     ----------
     parts : list of Kept
-        Rows in the order in which they came: what was kept the last time, and all since.
+        Rows in order of arrival: those of the last selection, then all later ones.
     clock : float
-        -log of what is left of the weight of a row that came first.
+        -log of the decay of the first row's weight.
     threshold : float
-        log tau, up to the clock.
+        log tau, relative to the clock.
     n_seen : int
-        Rows of the stream.
+        Number of rows of the stream.
     """
 
     rng: np.random.Generator
@@ -87,9 +87,9 @@ class KeptRows:
         most: int,
         present: Array | None = None,
     ) -> None:
-        """Add the rows of a batch; `most` is how many to keep of all.
+        """Add the rows of a batch; `most` is the number of rows to keep in total.
 
-        `present` says which rows of the stream these are, where others have no weight.
+        `present` is a mask of these rows among the rows of the batch; None means that these are all.
         """
         n = label.size
         total = float(n if weight is None else weight.sum(dtype=np.float64))
@@ -105,19 +105,19 @@ class KeptRows:
             self.parts = [kept]
 
     def sample(self, most: int) -> tuple[Kept, Array | None]:
-        """Return the rows kept, and how many each of them stands for relative to the others (None: all the same)."""
+        """Return the kept rows and their relative weights (None: all equal)."""
         kept, threshold = self._chosen(most)
         log_weight = np.maximum(kept.log_weight, threshold)
         log_weight -= log_weight.max()
         return kept, None if (log_weight == 0).all() else np.exp(log_weight).astype(np.float32)
 
     def renumber(self, place: Array) -> None:
-        """Give each class another number."""
+        """Renumber the classes."""
         to = np.append(place, -1).astype(np.int32)
         self.parts = [part._replace(label=to[part.label]) for part in self.parts]
 
     def renumber_rows(self, number: Array, n_seen: int) -> None:
-        """Say which rows of a stream of `n_seen` rows these are."""
+        """Map the row indices to those of a stream of `n_seen` rows."""
         self.parts = [part._replace(number=number[part.number]) for part in self.parts]
         self.n_seen = n_seen
 
@@ -142,7 +142,7 @@ def _stacked(blocks: Sequence[Matrix]) -> Matrix:
 
 
 def _joined(rows: Kept) -> Kept:
-    """Make one of equal rows with labels, which count together: it has the newest of their labels."""
+    """Merge equal labeled rows: their weights add up, and the newest label wins."""
     labeled = np.flatnonzero(rows.label >= 0)[::-1]
     _, newest, which = np.unique(rows.hashes[labeled], return_index=True, return_inverse=True)
     if newest.size == labeled.size:
@@ -157,7 +157,7 @@ def _joined(rows: Kept) -> Kept:
 
 
 def _best(rows: Kept, among: Array, most: int) -> Array:
-    """Return which of some rows to keep: those of the highest priorities, and as many of every class."""
+    """Return which of some rows to keep: those of highest priority, balanced over the classes."""
     index = np.flatnonzero(among)
     index = index[np.lexsort((-rows.priority[index], rows.label[index]))]
     label = rows.label[index]
@@ -168,7 +168,7 @@ def _best(rows: Kept, among: Array, most: int) -> Array:
 
 
 def _newest_labels(rows: Kept) -> Array:
-    """Return which rows are not much older than the newest label of their class."""
+    """Return which labels are not much older than the newest label of their class."""
     newest = np.full(rows.label.max(initial=-1) + 2, -np.inf)
     np.maximum.at(newest, rows.label, rows.born)
     out: Array = rows.born >= newest[rows.label] - _LABELS_LAST

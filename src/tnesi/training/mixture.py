@@ -1,4 +1,4 @@
-"""How a mixture learns: the choice of what was left open, the start, then EM or the published rule."""
+"""Learning a mixture: automatic parameters, initialization, then EM or the published rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tnesi.model.rows import check_row_sum, normalize
 from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
-from tnesi.system.interrupt import completed
+from tnesi.system.interrupt import delay_interrupt
 from tnesi.system.memory import check_fields_fit
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.em import run_em
@@ -36,19 +36,19 @@ from tnesi.types import Array
 
 DEFAULT_TRUNCATION = 15
 FEWEST_NEIGHBORS = 5
-"""With a smaller truncation, points share too few fields to tell which are neighbors: search is exact."""
+"""With a smaller truncation, rows share too few fields to find neighbors: search is exact."""
 MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
 _LARGEST_RATIO = 10
-"""Of the rows that the prior stands for to the rows per field. At 95 fields of the digits collapse to the mean."""
+"""Maximum ratio of `prior_strength` to the rows per field. At 95 the fields of the digits collapse to the mean."""
 
 
 @dataclass(frozen=True)
 class MixtureParameters:
-    """How to learn a mixture; :class:`tnesi.PoissonMixture` describes the parameters.
+    """Parameters of learning, documented in :class:`tnesi.PoissonMixture`.
 
-    With `online`, the published rule replaces EM, and `max_iter`, `tol` and `prior_strength` are not used.
+    With `online`, the published rule replaces EM, and `max_iter`, `tol` and `prior_strength` are ignored.
     `n_threads`, `checkpoint`, `resume` and `verbose` do not change the result.
     """
 
@@ -68,7 +68,7 @@ class MixtureParameters:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMixture:
-    """A mixture with the record of how it was learned.
+    """A mixture with the history of its learning.
 
     Attributes
     ----------
@@ -77,12 +77,12 @@ class LearnedMixture:
         A record per iteration.
     n_iter : int
     lower_bound : float
-        Free energy of the training rows, nats per row.
+        Free energy of the training rows in nats per row.
     converged : bool
     mass : (C,) array or None
-        Rows that each field has explained, in parts; None where that is not known.
+        Sum of the activities of each field over the training rows; None if unknown.
     n_rows, n_zero : int or None
-        Rows learned from, and how many of them are all zero; None where that is not known.
+        Number of training rows, and of those that are all zero; None if unknown.
     """
 
     model: MixtureModel
@@ -97,13 +97,13 @@ class LearnedMixture:
 
 @dataclass(frozen=True, eq=False)
 class MixtureFit:
-    """What a fit has learned, and how it ended.
+    """The result of a fit.
 
     Attributes
     ----------
     learned : LearnedMixture
     activities : Activities
-        Of the training rows.
+        Activities of the training rows.
     monitor : Monitor
     """
 
@@ -111,18 +111,18 @@ class MixtureFit:
     activities: Activities = field(repr=False)
     monitor: Monitor = field(repr=False)
 
-    def trouble(self, parameters: MixtureParameters) -> ConvergenceWarning | None:
-        """Return what to warn about."""
+    def warning(self, parameters: MixtureParameters) -> ConvergenceWarning | None:
+        """Return a warning if learning was interrupted or did not converge."""
         if self.monitor.interrupted:
             complete = len(self.monitor.history) - (parameters.online is None)
             return InterruptedWarning(
-                f"learning was interrupted: the model is as the last complete iteration left it ({complete} complete)"
+                f"learning was interrupted: the model is that of the last complete iteration ({complete} complete)"
             )
         may_converge = parameters.online is None and parameters.tol > 0
         if may_converge and not self.monitor.converged and self.learned.n_iter >= parameters.max_iter:
             return ConvergenceWarning(
                 f"{self.learned.n_iter} iterations did not reach tol={parameters.tol:g}: the model can be used, but "
-                "more iterations (max_iter) may improve it"
+                "a larger max_iter may improve it"
             )
         return None
 
@@ -135,9 +135,9 @@ def learn_mixture(
     top: TopLayer | None = None,
     seed: int | None = None,
 ) -> MixtureFit:
-    """Learn from checked rows; `top` is a second layer that learns along.
+    """Learn from checked rows; `top` is a second layer that learns with the mixture.
 
-    `seed` decides on the start; by default it is drawn from `random_state`.
+    `seed` seeds the initialization; by default it is drawn from `random_state`.
     """
     n_threads = parameters.n_threads
     random = check_random_state(random_state)
@@ -168,11 +168,12 @@ def learn_mixture(
             rng = np.random.default_rng(random.randint(2**31))
             fields = _learn_online(parameters.online, engine, n_fields, search, monitor, top, rng)
         try:
-            with completed():  # a fit that is done is not lost to Ctrl-C now
-                activities = engine.activities  # of the logarithms that the engine has used
+            with delay_interrupt():  # the fit is done: keep its result
+                activities = engine.activities  # computed with the engine's logarithms
                 fields.take_logarithms()
                 if isinstance(search, NeighborSearch):
-                    search.settle(fields, engine.sample(n_fields), engine.sample_constant(n_fields))
+                    sample = engine.sample(n_fields)
+                    search.prepare(fields, sample.ids, sample.log_sum - engine.sample_constant(n_fields))
         except KeyboardInterrupt:
             monitor.interrupted = True
     learned = LearnedMixture(
@@ -194,7 +195,7 @@ def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct:
         return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
     if n_components > n_distinct:
         raise InvalidParameterError(
-            "{n_components}={given} is more than the {distinct} rows that differ once normalized",
+            "{n_components}={given} exceeds the number of distinct rows after normalization ({distinct})",
             given=n_components,
             distinct=n_distinct,
             parameter="n_components",
@@ -204,13 +205,13 @@ def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct:
 
 
 def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> None:
-    """Refuse a prior that outweighs the rows so far that fields differ by little more than rounding errors."""
+    """Raise an error if the prior outweighs the rows so far that fields only differ by rounding errors."""
     per_field = total / n_fields
     most = _LARGEST_RATIO * max(per_field, 1.0)
     if prior_strength > most:
         raise InvalidParameterError(
-            "{prior_strength}={given:g} outweighs the data, {per_field:.3g} rows per field, so that all fields would "
-            "be the mean of the data",
+            "{prior_strength}={given:g} outweighs the data ({per_field:.3g} rows per field): all fields would be the "
+            "mean of the data",
             given=prior_strength,
             per_field=per_field,
             most=most,
@@ -220,7 +221,7 @@ def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> 
 
 
 def _new_search(parameters: MixtureParameters, n_fields: int) -> Search:
-    """Return how points find their fields."""
+    """Return the search for the given parameters."""
     truncation, many = _truncation(parameters, n_fields), n_fields > ALL_BELOW
     n_threads = parameters.n_threads
     if parameters.truncation is None and many:
@@ -233,12 +234,13 @@ def _new_search(parameters: MixtureParameters, n_fields: int) -> Search:
 def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
     if given.store.in_memory or (parameters.online is None and not isinstance(search, FullSearch)):
         return
+    full = parameters.online is None
     raise InvalidParameterError(
-        "{what} needs the rows in memory, but these ({rows:,} x {columns}) are in a file",
-        what="truncation=None" if parameters.online is None else "the online rule",
+        ("{truncation:None}" if full else "the online rule")
+        + " needs the rows in memory, but these ({rows:,} x {columns}) are in a file",
         rows=given.n_rows,
         columns=given.store.n_features,
-        parameter="truncation" if parameters.online is None else "rule",
+        parameter="truncation" if full else "rule",
         advice="use EM with a truncation, or fewer rows",
     )
 
@@ -251,12 +253,12 @@ def _checkpoint(
     monitor: Monitor,
     chosen: tuple[int, float, int],
 ) -> Checkpoint | None:
-    """Return where the mixture keeps its state, and what has to be the same when another fit goes on from it."""
+    """Return the checkpoint of a mixture, with the values that must match to resume from it."""
     if parameters.checkpoint is None:
         return None
     if parameters.online is not None or isinstance(search, FullSearch):
         raise InvalidParameterError(
-            "{checkpoint}: only EM with a truncation can save its state",
+            "{checkpoint} needs EM with a truncation",
             parameter="checkpoint",
             advice="pass a truncation, or no checkpoint",
         )
@@ -291,7 +293,7 @@ def _choose_row_sum(
         return float(parameters.row_sum)
     row_sum = auto_row_sum(engine.take, survey, drawn, n_fields, parameters.n_threads)
     if parameters.verbose:
-        print(f"row_sum = {row_sum:.1f}, chosen from the data", flush=True)
+        print(f"row_sum = {row_sum:.1f} (chosen from the data)", flush=True)
     return row_sum
 
 

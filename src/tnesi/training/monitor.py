@@ -1,4 +1,4 @@
-"""Convergence is an object: it keeps the history, tells listeners, and says when to stop."""
+"""The monitor of a fit: history, listeners and the convergence test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tnesi.execution.settings import Listener, Record
 
 
 class InterruptedWarning(ConvergenceWarning):
-    """Ctrl-C has ended learning early; the model is as the last complete iteration left it."""
+    """Learning was interrupted by Ctrl-C; the model is that of the last complete iteration."""
 
 
 @dataclass
@@ -22,18 +22,18 @@ class Monitor:
     Attributes
     ----------
     tol : float
-        Converged when an iteration raises the objective by less than this (nats per row). 0 disables the test.
+        Converged when an iteration increases the objective by less than this (nats per row). 0 disables the test.
     listener : callable or None
-        Called with each record; a true answer stops the fit.
+        Called with each record; a true return value stops the fit.
     place : dict
-        Of a mixture in a committee: ``mixture`` (from 1) and ``mixtures``, which are in each of its records too.
+        For a mixture of a committee: ``mixture`` (from 1) and ``mixtures``, which are added to its records.
     history : list of dict
-        Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of points with a new best field),
+        Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of rows with a new best field),
         ``search``, ``seconds`` since the start.
     objective : float
-        What EM raises, after the last iteration.
+        The objective of EM after the last iteration.
     gain : float
-        By how much the last iteration has raised it.
+        Its increase in the last iteration.
     """
 
     tol: float
@@ -47,7 +47,7 @@ class Monitor:
     _began: float = field(default_factory=time.perf_counter)
 
     def record(self, free_energy: float, changed: float, search: str, log_prior: float = 0.0) -> bool:
-        """Add an iteration; return whether to stop. What EM raises is the free energy plus `log_prior`."""
+        """Add an iteration; return whether to stop. The objective is the free energy plus `log_prior`."""
         self.gain = free_energy + log_prior - self.objective
         entry: Record = {
             "iteration": len(self.history),
@@ -59,21 +59,21 @@ class Monitor:
         }
         self.objective = free_energy + log_prior
         self.history.append(entry)
-        self.converged = self._gains_too_little()
-        told_to_stop = self.listener is not None and bool(self.listener(entry))
-        return self.converged or told_to_stop
+        self.converged = self._has_converged()
+        stop_requested = self.listener is not None and bool(self.listener(entry))
+        return self.converged or stop_requested
 
     def restore(self, history: list[Record], objective: float, gain: float, *, stopped: bool) -> bool:
-        """Go on from the history of an earlier run; return whether to stop at once.
+        """Resume from the history of an earlier run; return whether to stop immediately.
 
-        The tolerance may be another one than it was. Where a listener has `stopped` that run, it is asked again.
+        The tolerance may have changed. If a listener `stopped` that run, it is called again.
         """
         self.history, self.objective, self.gain = history, objective, gain
-        self.converged = self._gains_too_little()
+        self.converged = self._has_converged()
         self._began = time.perf_counter() - history[-1]["seconds"]
         return self.converged or (stopped and self.listener is not None and bool(self.listener(history[-1])))
 
-    def _gains_too_little(self) -> bool:
+    def _has_converged(self) -> bool:
         return self.tol > 0 and bool(self.gain < self.tol)
 
 

@@ -28,10 +28,10 @@ def run_hebbian(
     n_threads: int,
     top: TopLayer | None = None,
 ) -> tuple[Fields, Activities]:
-    """Learn for `max_iter` epochs; Ctrl-C ends it with the weights as they are (each mini-batch is complete).
+    """Learn for `max_iter` epochs; Ctrl-C ends learning after a complete mini-batch.
 
-    `top` is the second layer, which learns from each mini-batch beside the first.
-    The free energy of an epoch is the mean over its points, each with the weights it met.
+    `top` is the second layer, which learns from each mini-batch together with the first. The free energy of an epoch is
+    the mean over its rows, each with the weights at that time.
     """
     n = len(rows)
     total = float(n if weight is None else weight.sum(dtype=np.float64))
@@ -49,7 +49,7 @@ def run_hebbian(
                 activities = search.start(fields, batch, top.prior(points, inferred=False) if top else None)
                 if top:
                     top.learn_batch(activities, points)
-                    if top.recurrent:  # now with the labels just inferred
+                    if top.recurrent:  # with the labels just inferred
                         activities = search.start(fields, batch, top.prior(points))
                 log_sum[points] = log_sum_of_joints(fields, activities, rows.row_sum)
                 best[points] = activities.best

@@ -1,17 +1,17 @@
-"""Choosing A, the sum to which every row is normalized, from the unlabeled data alone.
+"""Automatic choice of A, the sum to which every row is normalized, from unlabeled data.
 
-A - D is an inverse temperature. Where it is too small the posteriors are flat and the fields run into each other;
-where it is too large every point belongs to one field alone and nothing is averaged. As t-SNE does for its
-bandwidth, the rule fixes how sharply a point is assigned: small mixtures are learned on a sample, and A - D is the
-value at which their posterior over the fields has the perplexity 1.8, so that a point is shared by "1.8 fields".
+A - D is an inverse temperature. If it is too small, the posteriors are flat and the fields become similar; if it is too
+large, every row belongs to a single field and nothing is averaged. Like the bandwidth of t-SNE, A - D is chosen by
+perplexity: small mixtures are learned on a sample, and A - D is the value at which their posterior over the fields has
+a perplexity of 1.8.
 
-More fields lie closer together and want a larger A - D: it is multiplied by (C / c)^0.1 for a mixture of C fields when
-the small one had c. Bags of words are another case: there the 1 that normalization adds to each feature smooths
-rare words, and a small A - D would drown them. Where features are rare (the median one in fewer than 2 % of the rows),
-A - D is at least a share, up to 0.3, of the number of features in use.
+More fields lie closer together and need a larger A - D: it is multiplied by (C / c)^0.1 for C fields if the small
+mixture has c fields. For bags of words, the 1 that normalization adds to each feature smooths rare words, which a small
+A - D would drown out. If features are rare (the median feature occurs in fewer than 2 % of the rows), A - D is at least
+a share, up to 0.3, of the number of features in use.
 
-The constants were chosen by the test errors of MNIST, Fashion-MNIST, scikit-learn's digits and about twenty variants
-of them; ``python benchmarks/run.py --only row-sum`` compares the choice with a grid.
+The constants minimize the test errors on MNIST, Fashion-MNIST, scikit-learn's digits and about twenty variants of them;
+``python benchmarks/run.py --only row-sum`` compares the choice with a grid.
 """
 
 from __future__ import annotations
@@ -40,18 +40,16 @@ _TRUNCATION, _ITERATIONS = 15, 8
 _LEAST, _MOST_PER_FEATURE = 10.0, 100.0
 _RARE, _SHARE = 0.02, 0.3
 _FEWEST_ROWS = 10
-_ROWS_TO_TELL = 100
+_ROWS_FOR_FREQUENCIES = 100
 
 
 def auto_row_sum(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_fields: int, n_threads: int) -> float:
-    """Return A for a mixture of `n_fields` fields of rows of which there is a survey.
+    """Return A for a mixture of `n_fields` fields.
 
-    `drawn` has one index of each distinct row in random order; the first few thousand are the sample, which `take`
-    gets.
+    `drawn` has one index of each distinct row in random order; `take` reads the first few thousand as the sample.
     """
     used, floor = _rare_feature_floor(survey)
     n_features = survey.count.size
-    # a sample of wide data must not become large
     n_sample = min(_SAMPLE_ROWS, max(200, _SAMPLE_VALUES // used))
     sample = _without_blank_features(take(drawn[:n_sample]))
     shares = sample / sample.sum(axis=1, keepdims=True, dtype=np.float64)
@@ -68,23 +66,23 @@ def auto_row_sum(take: Callable[[Array], Any], survey: Survey, drawn: Array, n_f
 
 
 def _without_blank_features(X: Matrix) -> Array:
-    """Return rows as a dense array, without features that contribute nothing."""
+    """Return rows as a dense array, without all-zero features."""
     if issparse(X):
         return dense(X[:, np.unique(X.indices)])
     return np.ascontiguousarray(X[:, X.any(axis=0)])
 
 
 def _rare_feature_floor(survey: Survey) -> tuple[int, float]:
-    """Return the number of features in use, and the least A - D that rare features want."""
+    """Return the number of features in use, and the minimum A - D for rare features."""
     used = survey.count[survey.count > 0]
     frequency = float(np.median(used)) / survey.total
-    enough = survey.total >= _ROWS_TO_TELL
+    enough = survey.total >= _ROWS_FOR_FREQUENCIES
     share = _SHARE * float(np.clip(np.log(_RARE / frequency) / np.log(4), 0, 1)) if enough else 0.0
     return int(used.size), share * used.size
 
 
 def _above_for_entropy(sample: Array, n_fields: int, guess: float, low: float, high: float, n_threads: int) -> float:
-    """Return A - D at which a small mixture has the wanted posterior entropy; entropy falls with A - D."""
+    """Return A - D at which a small mixture has the target posterior entropy, which decreases with A - D."""
     wanted = np.log(min(np.log(PERPLEXITY), 0.3 * np.log(n_fields)))
 
     def excess(log_above: float) -> float:
@@ -94,7 +92,7 @@ def _above_for_entropy(sample: Array, n_fields: int, guess: float, low: float, h
     here, ends = float(np.log(guess)), (float(np.log(low)), float(np.log(high)))
     value = excess(here)
     step = np.log(2) if value > 0 else -np.log(2)
-    while True:  # double or halve until the root is between two values
+    while True:  # double or halve until the root is bracketed
         there = float(np.clip(here + step, *ends))
         if there == here:
             return float(np.exp(here))
@@ -115,6 +113,6 @@ def _posterior_entropy(sample: Array, n_fields: int, above: float, n_threads: in
     engine = LocalEngine.of(rows, None, n_threads)
     run_em(engine, fields, search, monitor, max_iter=_ITERATIONS)
     if monitor.interrupted:
-        raise KeyboardInterrupt  # nothing to keep yet
+        raise KeyboardInterrupt  # nothing learned yet
     s = engine.activities.s.astype(np.float64)
     return float(-(s * np.log(np.maximum(s, 1e-30))).sum(axis=1).mean())

@@ -1,4 +1,4 @@
-"""How the networks of the papers learn: the published online rule, or EM."""
+"""Learning rules of the published networks: the online rule, or EM."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OnlineRule:
-    """The published rule: Hebbian learning in mini-batches of both layers together.
+    """The published rule: Hebbian learning of both layers in mini-batches.
 
     Parameters
     ----------
     max_iter : int, default=500
-        Passes over the data. The published runs with one label per class make 2,000.
+        Passes over the data. The published runs with one label per class use 2,000.
     batch_size : int, default=25
         Rows in a mini-batch.
     learning_rate : float, default=0.2
@@ -29,18 +29,18 @@ class OnlineRule:
 
 @dataclass(frozen=True)
 class EM:
-    """Expectation maximization for the first layer, then online passes for the second one (not published).
+    """Expectation maximization for the first layer, then online passes for the second (not published).
 
     Parameters
     ----------
     max_iter : int, default=100
-        Largest number of iterations of the first layer.
+        Maximum number of iterations of the first layer.
     tol : float, default=2e-3
         Learning stops when an iteration gains less than this, in nats per row. 0 disables the test.
     prior_strength : float, default=1.0
         See :class:`tnesi.PoissonMixture`.
     label_learning_rate : float, default=20.0
-        Rate of the second layer, in the units of `OnlineRule`. It falls to a quarter towards the end.
+        Rate of the second layer, in the units of `OnlineRule`. It decreases to a quarter toward the end.
     label_max_iter : int, default=100
         Passes of the second layer.
     batch_size : int, default=25

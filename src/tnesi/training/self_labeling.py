@@ -1,4 +1,4 @@
-"""How the second layer learns: on stored activities, or beside the first layer."""
+"""Self-labeling: the second layer learns on stored activities, or together with the first layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tnesi.model.fields import Prior
 from tnesi.types import Array
 
 _COOL_FROM, _COOL_TO = 0.7, 0.25
-"""With exact averages at the end, the rate falls to a quarter of itself over the last three tenths of the passes,
-and only points teach whose class is clearer still: the threshold is half way between its value and 1."""
+"""Before exact averages, the rate decreases to a quarter over the last 30 % of the passes, with the threshold halfway
+between its value and 1."""
 _EPOCHS_PER_ITERATION = 5
-"""Passes of a recurrent network's second layer for each iteration of the first (EM)."""
+"""Passes of the second layer of a recurrent network per iteration of the first (EM)."""
 
 
 @dataclass
@@ -28,14 +28,14 @@ class TopLayer:
     Attributes
     ----------
     label : (N,) array of int32
-        Classes of the training points, -1 for unlabeled.
+        Classes of the training rows, -1 for unlabeled.
     recurrent : bool
-        Whether the layer tells the first one what to expect: a field hears log R_lc from a point with label l,
-        given or inferred, and log sum_k R_kc from another one.
+        Whether the layer is a prior of the first one: log R_lc for rows with label l, given or inferred, and
+        log sum_k R_kc for other rows.
     exact : bool
-        Whether R ends as the exact mean of the activities (EM), or as the online rule leaves it.
+        Whether R ends as the exact mean of the activities (EM), or as the result of the online rule.
     taught : (N,) array of int32
-        The labels that taught last, given or inferred; -1 for none.
+        The labels used last, given or inferred; -1 for none.
     """
 
     label: Array
@@ -55,20 +55,20 @@ class TopLayer:
     interrupted: bool = field(init=False, default=False)
 
     def begin(self, n_fields: int) -> None:
-        """Start with all classes spread evenly over the fields."""
+        """Initialize all classes evenly over the fields."""
         self.classes = Classes.even(n_fields, self.n_classes)
         self.taught = self.label.copy()
 
     @cached_property
     def rate(self) -> float:
-        """eps_R: the rate times K / N; without self-labeling K / L for L labels, at most 1."""
+        """eps_R: the rate times K / N, or K / L for L labels without self-labeling, at most 1."""
         counts = np.ones(self.label.size) if self.weight is None else self.weight.astype(np.float64)
         if self.self_label:
             return self.learning_rate * self.n_classes / float(counts.sum())
         return min(self.learning_rate * self.n_classes / float(counts[self.label >= 0].sum()), 1.0)
 
     def epoch(self, activities: sparse.csr_array, progress: float = 0.0) -> None:
-        """Go once over all points in a new random order; `progress` is the share of all passes made."""
+        """Make a pass over all rows in random order; `progress` is the share of passes completed."""
         rate, threshold = self.rate, self.threshold
         if self.exact and progress >= _COOL_FROM:
             rate *= _COOL_TO ** ((progress - _COOL_FROM) / (1 - _COOL_FROM))
@@ -76,18 +76,18 @@ class TopLayer:
         self._learn(activities, slice(None), self.rng.permutation(self.label.size), rate, threshold)
 
     def learn_batch(self, activities: Activities, points: Array) -> None:
-        """Learn from the given points as one mini-batch."""
+        """Learn from the given rows as one mini-batch."""
         stored = activities.to_csr(len(self.classes))
         self._learn(stored, points, np.arange(points.size), self.rate, self.threshold)
 
-    def learn_along(self, activities: Activities) -> None:
-        """A few passes for one iteration of the first layer."""
+    def learn_iteration(self, activities: Activities) -> None:
+        """Make a few passes, for one iteration of the first layer."""
         stored = activities.to_csr(len(self.classes))
         for _ in range(_EPOCHS_PER_ITERATION):
             self.epoch(stored)
 
     def learn(self, activities: sparse.csr_array) -> None:
-        """Learn from stored activities; Ctrl-C ends it with the last complete pass."""
+        """Learn from stored activities; Ctrl-C ends learning after the last complete pass."""
         try:
             if not self.exact or (self.self_label and (self.label < 0).any()):
                 for i in range(self.max_iter):
@@ -98,7 +98,7 @@ class TopLayer:
             self.classes = Classes.average(activities, self.taught, self.weight, self.n_classes)
 
     def prior(self, points: Array | None = None, *, inferred: bool = True) -> Prior | None:
-        """Return what the fields hear for the points (all of them: None); nothing in a feed-forward network."""
+        """Return the prior of the fields for some rows (None: all rows); None in a feed-forward network."""
         if not self.recurrent:
             return None
         label = self.taught if inferred else self.label

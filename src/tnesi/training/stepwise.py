@@ -1,17 +1,18 @@
-"""Stepwise EM: fields that go on learning from a stream, a batch of rows at a time, each seen once.
+"""Stepwise EM: fields learn from a stream in batches of rows, each seen once.
 
-The running statistics S_c = sum_n s_nc (y_n - 1) and m_c = sum_n s_nc are those of EM (eq. 14), but for the fading of
-what came before a batch of weight b:
+The running statistics S_c = sum_n s_nc (y_n - 1) and m_c = sum_n s_nc are those of EM (eq. 14), except that earlier
+rows are discounted with each batch of weight b:
 
     S <- k S + S(batch),  m <- k m + m(batch),  k = min((n / (n + b))^eta, 2^(-b / half_life))
 
-n is the weight of all rows before. W follows from S and m by the M-step of EM with its prior. With eta = 0 all rows
-count alike: that is best while a field has seen few rows, and must not forget any. Once it has seen many, those that it
-saw while it was young, and elsewhere, are in the way: eta rises to 2 with the number of rows per field. The half-life
-is the user's, for streams that change.
+n is the weight of all earlier rows. W follows from S and m by the M-step of EM with its prior. With eta = 0 all rows
+have equal weight, which is best while fields have seen few rows. Later, the rows that fields saw before they converged
+slow learning down: eta increases to 2 with the number of rows per field. The half-life is a parameter, for streams that
+change over time.
 
-An exact M-step of all fields, lists and cells of the search cost time that grows with C, so they are made anew once in
-a few C rows; a batch only changes the fields of its rows. So the cost of a row hardly depends on C.
+An M-step of all fields and the lists and cells of the search take time that grows with C, so they are only recomputed
+once every few C rows; a batch changes only the fields of its rows. The cost per row is therefore nearly independent of
+C.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from tnesi.search import NeighborSearch, Search
 from tnesi.types import Array
 
 _YOUNG, _ETA = 30.0, 2.0
-"""eta is 1 when there are so many rows to a field, and never more than this."""
+"""Number of rows per field at which eta is 1, and the maximum of eta."""
 _RENEWAL = 4
-"""Rows per field after which all fields, the lists and the cells are made anew."""
+"""Rows per field after which all fields, the lists and the cells are recomputed."""
 _FAINT = 1e-3
-"""What is left of the old statistics when they are scaled for good."""
+"""Scale of the statistics below which they are multiplied by it."""
 _UNUSED, _WORST = 0.1, 0.04
-"""A field with less than this share of the mean mass begins anew with a row that is explained worse than most: this
-share of the last ones is."""
+"""A field with less than this share of the mean mass is reinitialized with a row whose free energy is in this lowest
+quantile of the recent rows."""
 
 
-class Learned(NamedTuple):
-    """What a batch was like before it was learned from.
+class BatchResult(NamedTuple):
+    """Measurements on a batch before learning from it.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Learned(NamedTuple):
     free_energy : float
         Mean over the rows.
     kept : float
-        The factor by which what came before has faded.
+        The factor by which earlier rows were discounted.
     """
 
     activities: Activities
@@ -58,7 +59,7 @@ class Learned(NamedTuple):
 
 @dataclass
 class Recent:
-    """The fields of the last rows, if the search needs to know, and how well these were explained."""
+    """The fields of recent rows, if the search needs them, and how well they explain these rows."""
 
     ids: Array
     quality: Array
@@ -88,11 +89,11 @@ class Stepwise:
     row_sum : float
         A.
     strength : float
-        Of the prior, in rows.
+        Strength of the prior, in rows.
     statistics : Statistics
-        Divided by `_scale`: fading costs nothing that way.
+        Divided by `_scale`, which makes discounting cheap.
     above : (D,) array
-        Running mean of the normalized rows, less 1.
+        Running mean of the normalized rows, minus 1.
     weight_seen : float
         n, the weight of all rows so far.
     recent : Recent
@@ -109,11 +110,11 @@ class Stepwise:
     _scale: float = 1.0
     _since: float = 0.0
     _unused: Array = field(default_factory=lambda: np.empty(0, np.intp))
-    _badly: float = -np.inf
+    _worst_below: float = -np.inf
 
     @classmethod
     def of(cls, fields: Fields, search: Search, row_sum: float, mass: Array, strength: float) -> Self:
-        """Go on from fields that are known, with their masses: their statistics follow from the M-step."""
+        """Continue from given fields and masses, from which the statistics follow by the M-step."""
         above_w, rows = fields.w.astype(np.float64) - 1, mass[:, None] + strength
         above = (rows * above_w).sum(axis=0) / max(float(rows.sum()), 1e-300)
         sums = np.maximum(rows * above_w - strength * above, 0)
@@ -124,24 +125,24 @@ class Stepwise:
         recent = Recent.empty(len(fields), search.truncation if isinstance(search, NeighborSearch) else 0)
         return cls(own, replace(search), row_sum, strength, statistics, above, float(mass.sum()), recent)
 
-    def learn(self, rows: Rows, weight: Array | None, half_life: float | None, n_threads: int) -> Learned:
+    def learn(self, rows: Rows, weight: Array | None, half_life: float | None, n_threads: int) -> BatchResult:
         """Learn from a batch."""
         self.search.n_threads = n_threads
         activities = self.search.find(self.fields, rows)
         quality = activities.log_sum - rows.log_factorials(n_threads)
         w = np.ones(len(rows), np.float32) if weight is None else weight
-        kept = self._fade(float(w.sum(dtype=np.float64)), half_life)
+        kept = self._discount(float(w.sum(dtype=np.float64)), half_life)
         self.statistics.add(rows, (w / self._scale).astype(np.float32), activities, n_threads)
-        changed = np.union1d(activities.ids[activities.s > 0], self._seed(rows, w, quality))
-        self._renew(changed, n_threads)
+        changed = np.union1d(activities.ids[activities.s > 0], self._reinitialize(rows, w, quality))
+        self._update(changed, n_threads)
         self.recent.add(activities.ids, quality)
         if self._since >= _RENEWAL * len(self.fields):
-            self._renew_all(n_threads)
+            self._update_all(n_threads)
         energy = float(np.average(quality, weights=weight)) - float(np.log(len(self.fields))) - self.row_sum
-        return Learned(activities, energy, kept)
+        return BatchResult(activities, energy, kept)
 
-    def _fade(self, total: float, half_life: float | None) -> float:
-        """Let what is known fade before a batch of the given weight; return the factor."""
+    def _discount(self, total: float, half_life: float | None) -> float:
+        """Discount the statistics before a batch of the given weight; return the factor."""
         eta = min(_ETA, self.weight_seen / len(self.fields) / _YOUNG)
         kept = (self.weight_seen / (self.weight_seen + total)) ** eta
         if half_life is not None:
@@ -158,35 +159,36 @@ class Stepwise:
         self.statistics.mass *= self._scale
         self._scale = 1.0
 
-    def _renew(self, changed: Array, n_threads: int) -> None:
-        """The M-step of some fields."""
+    def _update(self, changed: Array, n_threads: int) -> None:
+        """Make an M-step of some fields."""
         sums, mass = (self._scale * array[changed] for array in (self.statistics.sums, self.statistics.mass))
         shrinkage = Shrinkage.towards(self.above, self.strength)
         before, statistics = self.fields.take(changed), Statistics(sums, mass, self.statistics.units)
-        new = before.learned(statistics, self.row_sum, n_threads, None, shrinkage)
+        new = before.from_statistics(statistics, self.row_sum, n_threads, None, shrinkage)
         own = self.fields
         own.w[changed], own.log_w[changed], own.log_w_sum[changed] = new.w, new.log_w, new.log_w_sum
         own.w_sum[changed] = new.w_sum
 
-    def _renew_all(self, n_threads: int) -> None:
-        """The M-step of all fields, which fade also where no row has come; then lists and cells."""
+    def _update_all(self, n_threads: int) -> None:
+        """Make an M-step of all fields, then recompute lists and cells."""
         self._since = 0.0
         self._rescale()
         statistics = self.statistics
         self.above = statistics.sums.sum(axis=0) / statistics.mass.sum()
-        self._renew(np.arange(len(self.fields)), n_threads)
+        self._update(np.arange(len(self.fields)), n_threads)
         self._unused = np.flatnonzero(statistics.mass < _UNUSED * statistics.mass.mean())
         ids, quality = self.recent.ids[: self.recent.n], self.recent.quality[: self.recent.n]
-        self._badly = float(np.quantile(quality, _WORST))
+        self._worst_below = float(np.quantile(quality, _WORST))
         if isinstance(self.search, NeighborSearch):
-            self.search.renew(self.fields, ids, quality)
+            self.search.prepare(self.fields, ids, quality)
 
-    def _seed(self, rows: Rows, weight: Array, quality: Array) -> Array:
-        """Let unused fields begin anew, each with a row that is explained badly; return which ones.
+    def _reinitialize(self, rows: Rows, weight: Array, quality: Array) -> Array:
+        """Reinitialize unused fields, each with a badly explained row; return these fields.
 
-        With the mass of one row and the usual prior that is the start of EM: half the row, half the mean.
+        With the mass of one row and the default prior, this is the initialization of EM: half the row, half the mean.
         """
-        worst = np.argsort(quality, kind="stable")[: min(self._unused.size, int(np.sum(quality < self._badly)))]
+        n = min(self._unused.size, int(np.sum(quality < self._worst_below)))
+        worst = np.argsort(quality, kind="stable")[:n]
         mine, self._unused = self._unused[: worst.size], self._unused[worst.size :]
         mass = weight[worst].astype(np.float64) / self._scale
         self.statistics.sums[mine] = mass[:, None] * (rows.take(worst).y() - 1)

@@ -1,7 +1,7 @@
-"""How a mixture learns from a stream: the first batch as `fit` would begin, the others by stepwise EM.
+"""Learning a mixture from a stream: the first batch is initialized as in `fit`, later ones use stepwise EM.
 
-Learning has fields of its own, which it changes in place. Those that predict are a copy of them, with a search of
-their own: made when they are asked for, so that learning costs no more than it must and does not depend on it.
+Learning changes its fields in place. Prediction uses a copy with its own search, made on demand, so that learning is
+fast and does not depend on predictions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Self, cast
 
 import numpy as np
 
+from tnesi.errors import InvalidDataError
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.part import Part
 from tnesi.execution.settings import Listener, Record
@@ -26,21 +27,21 @@ from tnesi.training.monitor import Monitor
 from tnesi.training.stepwise import Stepwise
 
 _RECORDS = 1000
-"""Batches that the history holds."""
+"""Maximum number of batches in the history."""
 
 
 @dataclass
 class MixtureStream:
-    """A mixture that goes on learning.
+    """A mixture that learns from a stream.
 
     Attributes
     ----------
     stepwise : Stepwise
         Fields with their running statistics.
     history : list of dict
-        A record per iteration of a fit before, and per batch.
+        A record per iteration of an earlier fit, and per batch.
     n_iter, n_rows, n_zero : int
-        Iterations and batches, rows learned from, and rows of them that are all zero.
+        Number of iterations and batches, of rows learned from, and of those that are all zero.
     """
 
     stepwise: Stepwise
@@ -57,7 +58,7 @@ class MixtureStream:
         cls, given: GivenRows, parameters: MixtureParameters, random_state: int | np.random.RandomState | None
     ) -> tuple[Self, Activities, float]:
         """Learn from the first batch; return the stream, the activities of the batch and its free energy."""
-        # more iterations would fit the fields to the first batch alone, and leave more of them without rows
+        # more iterations would overfit the first batch and leave more fields unused
         parameters = replace(parameters, max_iter=1, tol=0.0, checkpoint=None, resume=False)
         monitor = Monitor(tol=0.0)
         fit = learn_mixture(given, parameters, random_state, monitor)
@@ -68,8 +69,8 @@ class MixtureStream:
 
     @classmethod
     def after_fit(cls, learned: LearnedMixture, parameters: MixtureParameters, given: GivenRows) -> Self:
-        """Go on from what a fit has learned; `given` is what comes next."""
-        check_goes_on(learned)
+        """Continue from a fit; `given` is the next batch."""
+        check_continuable(learned)
         assert learned.mass is not None
         total = float(learned.mass.sum()) + given.total
         check_prior_strength(parameters.prior_strength, total, learned.model.n_fields)
@@ -95,21 +96,21 @@ class MixtureStream:
 
         Returns
         -------
-        activities : of the rows, with the fields before they learned from them
-        free_energy : of these rows, nats per row
-        kept : the factor by which what came before has faded
+        activities : those of the rows, with the fields before learning from them
+        free_energy : that of these rows, in nats per row
+        kept : the factor by which earlier rows were discounted
         """
         part = Part(given.store, given.sums, given.weight, n_threads)
         part.normalize(self.row_sum)
         with single_threaded_blas() if self.stepwise.search.uses_blas else nullcontext():
-            learned = self.stepwise.learn(part.rows(), part.weight, half_life, n_threads)
+            result = self.stepwise.learn(part.rows(), part.weight, half_life, n_threads)
         self._model = None
-        return learned.activities, learned.free_energy, learned.kept
+        return result.activities, result.free_energy, result.kept
 
     def record(
         self, given: GivenRows, free_energy: float, seconds: float, place: Record, listener: Listener | None
     ) -> None:
-        """Add a batch that took so many seconds to the history."""
+        """Add a batch to the history."""
         self.n_rows += given.n_rows
         self.n_zero += given.n_zero
         self.n_iter += 1
@@ -130,7 +131,7 @@ class MixtureStream:
 
     @property
     def model(self) -> MixtureModel:
-        """What predicts, made from what has learned: as it will be when it is loaded from a file."""
+        """The model for predictions, identical to one loaded from a file."""
         if self._model is None:
             own = self.stepwise.fields
             fields = replace(Fields.from_weights(own.w), w_sum=own.w_sum.copy())
@@ -141,7 +142,7 @@ class MixtureStream:
         return self._model
 
     def learned(self) -> LearnedMixture:
-        """Return what has been learned so far."""
+        """Return the mixture learned so far."""
         return LearnedMixture(
             self.model,
             self.history,
@@ -164,13 +165,13 @@ def learn_batch(
     listener: Listener | None = None,
     place: Record | None = None,
 ) -> tuple[MixtureStream, Activities, float]:
-    """Learn from checked rows: the first of all, the first after a fit, or more of a stream.
+    """Learn from checked rows: the first batch of a stream, the first after a fit, or a later one.
 
     Returns
     -------
     stream : MixtureStream
-    activities : of the rows, with the fields before they learned from them (of the first batch: after)
-    kept : the factor by which what came before has faded
+    activities : those of the rows, with the fields before learning from them (after learning for the first batch)
+    kept : the factor by which earlier rows were discounted
     """
     began = time.perf_counter()
     kept = 0.0
@@ -185,12 +186,12 @@ def learn_batch(
     return stream, activities, kept
 
 
-def check_goes_on(learned: LearnedMixture) -> None:
-    """Refuse a mixture of which it is not known how many rows its fields have seen."""
+def check_continuable(learned: LearnedMixture) -> None:
+    """Raise an error if the masses of the fields are unknown."""
     if learned.mass is None:
-        raise ValueError(
-            "partial_fit goes on from how many rows each field has seen, and a model file does not hold that: "
-            "keep the estimator as a pickle, or call fit"
+        raise InvalidDataError(
+            "partial_fit needs the number of rows that each field has seen, which model files do not store",
+            advice="keep the estimator as a pickle, or call fit",
         )
 
 

@@ -34,13 +34,13 @@ def assert_same(one: PoissonMixture, other: PoissonMixture) -> None:
 
 def test_workers_with_another_version() -> None:
     with pytest.raises(ClusterError, match=r"worker tcp://a has tnesi 0\.0\.1: install tnesi \d"):
-        cluster.complaint("tcp://a", "0.0.1")
+        cluster.check_version("tcp://a", "0.0.1")
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "smoke://signals:1"])
 def test_a_wrong_address(counts: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    with pytest.raises(ClusterError, match=f"no Dask scheduler answers at '{address}': start one"):
+    with pytest.raises(ClusterError, match=f"no Dask scheduler responds at '{address}': start one"):
         mixture(execution=Dask(address)).fit(counts)
 
 
@@ -78,7 +78,7 @@ def test_a_scheduler_that_dies(
     try:
         address = _address_in(file)
         model = mixture(execution=Dask(address, callback=kill), max_iter=100_000)
-        with pytest.raises(ClusterError, match=rf"scheduler at {address} no longer answers: start it"):
+        with pytest.raises(ClusterError, match=rf"scheduler at {address} no longer responds: restart it"):
             model.fit(counts)
     finally:
         for process in (scheduler, worker):

@@ -141,7 +141,7 @@ def test_rows_in_a_file(
     there.close()
     (tmp_path / "rows").unlink()
     gone = Cluster(processes)
-    with pytest.raises(OSError, match=r"rows is not there on .*: the workers read the rows themselves"):
+    with pytest.raises(OSError, match=r"rows does not exist on .*: workers read the rows themselves"):
         gone.engine(in_file, sums, None, 1).survey(0)
     gone.close()
     assert_nothing_left(processes)
@@ -247,26 +247,26 @@ def on_worker(client: Client, action: Callable[..., Any], n_workers: int | None 
 
 
 def slow_down() -> None:
-    tasks.undisturbed = tasks.look  # type: ignore[attr-defined]
+    tasks.undisturbed = tasks.improve  # type: ignore[attr-defined]
 
     def slow(*given: Any) -> Any:
         time.sleep(0.05)
         return tasks.undisturbed(*given)  # type: ignore[attr-defined]
 
-    tasks.look = slow
+    tasks.improve = slow
 
 
 def run_out_of_memory() -> None:
-    tasks.undisturbed = tasks.look  # type: ignore[attr-defined]
+    tasks.undisturbed = tasks.improve  # type: ignore[attr-defined]
 
     def full(*given: Any) -> Any:
         raise MemoryError
 
-    tasks.look = full
+    tasks.improve = full
 
 
 def recover() -> None:
-    tasks.look = tasks.undisturbed  # type: ignore[attr-defined]
+    tasks.improve = tasks.undisturbed  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
@@ -291,7 +291,7 @@ def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch)
     assert_nothing_left(processes)
     workers = {"tcp://a": cluster.Worker(1, 40_000), "tcp://b": cluster.Worker(1, 40_000)}
     monkeypatch.setattr(Cluster, "workers", lambda self: workers)
-    with pytest.raises(ClusterError, match=r"the rows take .* GB, and the 2 workers have .* GB of memory"):
+    with pytest.raises(ClusterError, match=r"the rows need .* GB, but the 2 workers have .* GB of memory"):
         far.fit(counts)
     workers = {"tcp://a": cluster.Worker(1, 200_000)}
     with pytest.raises(ClusterError, match=r"tcp://a has 0.0002 GB of memory, and needs .*fewer fields"):
@@ -301,12 +301,12 @@ def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (KilledWorker("tnesi-look-1", None, 3), "4 workers have died .* lack of memory"),
+        (KilledWorker("tnesi-improve-1", None, 3), "4 workers died .* lack of memory"),
         (ModuleNotFoundError("No module named 'tnesi'"), "install the same version of tnesi"),
     ],
 )
 def test_tasks_that_fail(error: Exception, words: str) -> None:
-    future: Any = SimpleNamespace(status="error", key="tnesi-look-1", exception=lambda: error)
+    future: Any = SimpleNamespace(status="error", key="tnesi-improve-1", exception=lambda: error)
     with pytest.raises(ClusterError, match=words):
         blocks._raise_trouble(future)
 
@@ -351,7 +351,7 @@ def test_the_fields_of_a_point_are_all_that_a_pass_needs(counts: Any, search: An
     own.begin(fields)
     found = own.find(fields, rows)
     if isinstance(own, NeighborSearch):
-        own.remember(found.ids, len(fields))
+        own.build_lists(found.ids, len(fields))
     restored = Activities.empty(*found.ids.shape)
     restored.ids[:] = tasks.wide(tasks.narrow(found.ids, len(fields)))
     for one in (found, restored):

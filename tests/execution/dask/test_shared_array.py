@@ -17,7 +17,15 @@ from tnesi import PoissonMixture
 from tnesi.execution import Dask
 from tnesi.execution.dask import shared_array, tasks
 from tnesi.execution.dask.cluster import Cluster
-from tnesi.execution.dask.shared_array import OutOfReachError, SharedArray, can_share, opened, reaches, reading, room
+from tnesi.execution.dask.shared_array import (
+    OutOfReachError,
+    SharedArray,
+    allocate,
+    can_open,
+    can_share,
+    opened,
+    reading,
+)
 from tnesi.execution.store import ArrayStore
 from tnesi.model.fields import Units
 
@@ -66,13 +74,13 @@ def test_what_is_gone_or_somebody_elses_is_refused() -> None:
     before = shared_files()
     del array
     assert shared_files() < before
-    with pytest.raises(OutOfReachError, match="shares no such array here"):
+    with pytest.raises(OutOfReachError, match="cannot open the shared array"):
         _ = pickle.loads(address).array
     other = SharedArray((4,), np.int64)  # takes the place of the first one
     wrong = pickle.loads(address)
     wrong._descriptor = other._descriptor
-    assert not reaches(wrong)
-    with pytest.raises(OutOfReachError, match="it is another one"):
+    assert not can_open(wrong)
+    with pytest.raises(OutOfReachError, match="another file has its descriptor"):
         _ = wrong.array
 
 
@@ -86,44 +94,44 @@ def test_without_room_nothing_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(shared_array.os, "posix_fallocate", no_room)
     before = shared_files()
-    array = room((3, 2), np.float64, share=True)
+    array = allocate((3, 2), np.float64, share=True)
     assert isinstance(array, np.ndarray)
     assert opened(array) is array
     assert shared_files() == before
 
 
 def test_memory_is_used_again() -> None:
-    first = room((2, 3), np.float32, share=True)
+    first = allocate((2, 3), np.float32, share=True)
     assert isinstance(first, SharedArray)
     first.array[:] = 1
     sent = pickle.loads(pickle.dumps(first))
     with reading(sent) as [seen]:
         assert seen.tolist() == [[1, 1, 1]] * 2
-    second = room((2, 3), "<f4", share=True, spare=first)
+    second = allocate((2, 3), "<f4", share=True, spare=first)
     assert isinstance(second, SharedArray)
     del first
     second.array[:] = 2
     with reading(pickle.loads(pickle.dumps(second))) as [seen]:
         assert seen.tolist() == [[2, 2, 2]] * 2
-    with pytest.raises(OutOfReachError, match="used the memory for something else"), reading(sent):
+    with pytest.raises(OutOfReachError, match="has reused the memory"), reading(sent):
         pass
 
 
 def test_whoever_reads_while_it_is_used_again_is_told() -> None:
     array = SharedArray((5,), np.uint8)
     with pytest.raises(OutOfReachError), reading(array, np.zeros(2)) as [seen, _]:
-        array.again().array[:] = 3
+        array.reused().array[:] = 3
     assert seen.tolist() == [3] * 5
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((2, 3), np.float32), ((3, 2), np.float64)])
 def test_memory_of_another_form_is_not_used_again(shape: tuple[int, int], dtype: Any) -> None:
     spare = SharedArray(shape, dtype)
-    array = room((3, 2), np.float32, share=True, spare=spare)
+    array = allocate((3, 2), np.float32, share=True, spare=spare)
     assert isinstance(array, SharedArray)
     array.array[:] = 1
     assert not spare.array.any()
-    assert isinstance(room((3, 2), np.float32, share=False, spare=array), np.ndarray)
+    assert isinstance(allocate((3, 2), np.float32, share=False, spare=array), np.ndarray)
 
 
 def test_a_system_that_does_not_let_us(processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,11 +151,11 @@ def test_what_rows_teach_takes_the_same_memory_each_time() -> None:
     block = tasks.Block(ArrayStore(x), x.sum(axis=1, dtype=np.float64), None, 50)
     units = Units.for_rows(50, 60 - 6)
 
-    def teach(field: int) -> tasks.Taught:
+    def teach(field: int) -> tasks.PartialStatistics:
         found = tasks.Found(np.full((50, 1), field, np.int32), np.zeros(50), np.ones((50, 1), np.float32), np.zeros(50))
         return tasks.learn([block], [found], 60, units, 3, share=True)
 
-    def place(taught: tasks.Taught) -> Any:
+    def place(taught: tasks.PartialStatistics) -> Any:
         return opened(taught.sums).__array_interface__["data"][0]
 
     first = teach(0)
@@ -172,13 +180,13 @@ def mixture(**parameters: Any) -> PoissonMixture:
 def noted_messages(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether what came to the client was shared."""
     seen: list[bool] = []
-    restore = tasks.Taught.__setstate__
+    restore = tasks.PartialStatistics.__setstate__
 
-    def note(self: tasks.Taught, state: dict[str, Any]) -> None:
+    def note(self: tasks.PartialStatistics, state: dict[str, Any]) -> None:
         restore(self, state)
         seen.append(isinstance(self.sums, SharedArray))
 
-    monkeypatch.setattr(tasks.Taught, "__setstate__", note)
+    monkeypatch.setattr(tasks.PartialStatistics, "__setstate__", note)
     return seen
 
 

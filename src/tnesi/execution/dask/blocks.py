@@ -1,4 +1,4 @@
-"""Blocks of training rows on the workers of a cluster: how many, where, and how a lost one comes back."""
+"""Blocks of training rows on the workers of a cluster: their size, distribution and recovery."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tnesi.execution.store import ArrayStore, FileStore, Store, even_grain
 from tnesi.types import Array
 
 PER_SLOT = 4
-"""Blocks for each task that the cluster runs at a time: few, but enough for work to move to idle workers."""
+"""Blocks per simultaneous task of the cluster: few, but enough to move work to idle workers."""
 _MOST_OF_MEMORY, _BLOCK_OF_MEMORY, _LEARNING_OF_MEMORY = 0.5, 0.1, 0.8
-"""Shares of a worker's memory that all its rows, a block of them, and rows and fields together may take."""
+"""Maximum shares of a worker's memory for all its rows, a block, and rows and fields together."""
 _COPIES = 3
-"""Of what the rows teach, for each task: two that are added up, and their sum; one may be the parameters instead."""
+"""Copies of the statistics per task: two terms and their sum."""
 _SCATTER_SECONDS = 3
 _TOO_MUCH = "start more workers, or give them more memory (--memory-limit)"
 
 
 class LostError(Exception):
-    """Something that was on a worker is gone; it can be made again."""
+    """Data on a worker was lost and must be recomputed."""
 
 
 def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Future, Any]]:
-    """Yield futures with their results as they come."""
+    """Yield futures with their results as they finish."""
     for batch in as_completed(list(futures), loop=cluster.client.loop).batches():
         for future in batch:
-            _raise_trouble(future)
+            _raise_error(future)
         try:
             values = cluster.client.gather(batch, direct=True)
         except (CancelledError, OSError) as error:
@@ -45,7 +45,7 @@ def results(cluster: Cluster, futures: Iterable[Future]) -> Iterator[tuple[Futur
         yield from zip(batch, values, strict=True)
 
 
-def _raise_trouble(future: Future) -> None:
+def _raise_error(future: Future) -> None:
     if future.status == "finished":
         return
     if future.status != "error":
@@ -55,21 +55,26 @@ def _raise_trouble(future: Future) -> None:
         raise LostError(str(error)) from error
     if isinstance(error, KilledWorker):
         raise ClusterError(
-            f"{error.args[2] + 1} workers have died while they ran {future.key}, most likely for lack of memory: "
-            f"{_TOO_MUCH}, or learn fewer fields; the logs of the workers say more"
+            "{n} workers died while running {task}, probably for lack of memory",
+            n=error.args[2] + 1,
+            task=future.key,
+            advice=f"{_TOO_MUCH}, or learn fewer fields; see the logs of the workers",
         ) from error
     if isinstance(error, MemoryError):
-        raise ClusterError(f"a worker ran out of memory in {future.key}: {_TOO_MUCH}") from error
+        raise ClusterError("a worker ran out of memory in {task}", task=future.key, advice=_TOO_MUCH) from error
     if isinstance(error, ImportError):
         raise ClusterError(
-            f"a worker could not run {future.key} ({error}): install the same version of tnesi where all workers run"
+            "a worker could not run {task} ({reason})",
+            task=future.key,
+            reason=error,
+            advice="install the same version of tnesi on all workers",
         ) from error
     assert error is not None
     raise error
 
 
 def scattered(cluster: Cluster, value: Any, key: str, homes: Sequence[str]) -> list[Future]:
-    """Send something to some workers at the same time; each gets one of its own."""
+    """Send a value to several workers at the same time; return a future for each worker."""
     client = cluster.client
 
     async def send(direct: bool) -> list[Future]:
@@ -78,25 +83,25 @@ def scattered(cluster: Cluster, value: Any, key: str, homes: Sequence[str]) -> l
         sent = [client.scatter({name: value}, workers=[home], **given) for name, home in keys.items()]
         return [future for one in await asyncio.gather(*sent) for future in one.values()]
 
-    for direct in (True, False):  # the client may not be able to reach the workers by itself
+    for direct in (True, False):  # the client may not be able to reach the workers directly
         try:
             return list(client.sync(send, direct))
         except (OSError, KeyError) as error:
-            trouble = error
-    raise LostError(f"{' or '.join(homes)} cannot be reached") from trouble
+            failure = error
+    raise LostError(f"{' or '.join(homes)} cannot be reached") from failure
 
 
 class Blocks:
-    """Training rows in blocks, each of them a whole number of grains.
+    """Training rows in blocks of whole grains.
 
     Attributes
     ----------
     places : list of slice
-        Where each block is among all rows.
+        The rows of each block.
     homes : list of str
-        The worker that holds it.
+        The worker of each block.
     rows : list of Future or None
-        None: it has to be loaded (again).
+        The data of each block; None if it must be loaded (again).
     """
 
     def __init__(self, cluster: Cluster, store: Store, sums: Array, weight: Array | None) -> None:
@@ -108,8 +113,12 @@ class Blocks:
         self._keeps = n_bytes <= _MOST_OF_MEMORY * sum(memory)
         if not self._keeps and not isinstance(store, FileStore):
             raise ClusterError(
-                f"the rows take {n_bytes / 1e9:.2g} GB, and the {len(memory)} workers have {sum(memory) / 1e9:.2g} GB "
-                f"of memory, of which rows may take half: {_TOO_MUCH}"
+                "the rows need {size:.2g} GB, but the {workers} workers have {memory:.2g} GB of memory, of which rows "
+                "may use half",
+                size=n_bytes / 1e9,
+                workers=len(memory),
+                memory=sum(memory) / 1e9,
+                advice=_TOO_MUCH,
             )
         self.places: list[slice] = getattr(store, "places", None) or block_places(store, self.workers)
         self.homes = [""] * len(self.places)
@@ -120,19 +129,22 @@ class Blocks:
         return len(self.places)
 
     def check_room(self, n_bytes: int) -> None:
-        """Refuse to learn where what the rows teach, so many bytes for each task, does not fit beside the rows."""
+        """Raise an error if the statistics, `n_bytes` per task, do not fit into memory beside the rows."""
         slots = sum(worker.slots for worker in self.workers.values())
         rows = self.store.n_rows * row_bytes(self.store) / slots if self._keeps else 0
         for address, worker in self.workers.items():
             need = worker.slots * (rows + _COPIES * n_bytes)
             if worker.memory and need > _LEARNING_OF_MEMORY * worker.memory:
                 raise ClusterError(
-                    f"the worker {address} has {worker.memory / 1e9:.2g} GB of memory, and needs {need / 1e9:.2g} GB "
-                    f"for its rows and fields: {_TOO_MUCH}, or fewer threads; or learn fewer fields"
+                    "the worker {address} has {memory:.2g} GB of memory, but needs {need:.2g} GB for rows and fields",
+                    address=address,
+                    memory=worker.memory / 1e9,
+                    need=need / 1e9,
+                    advice=f"{_TOO_MUCH}, or fewer threads; or learn fewer fields",
                 )
 
     def ready(self) -> set[int]:
-        """Give every block a home among the workers there are now; return those that have moved."""
+        """Assign every block to a current worker and load missing ones; return the blocks that moved."""
         self.workers = self.cluster.workers()
         sizes = [place.stop - place.start for place in self.places]
         homes = evenly(sizes, self.homes, {address: worker.slots for address, worker in self.workers.items()})
@@ -144,7 +156,7 @@ class Blocks:
         return moved
 
     def forget_lost(self) -> None:
-        """Find out which blocks are gone."""
+        """Mark lost blocks for loading."""
         kept = in_memory(self.cluster, [future for future in self.rows if future is not None])
         for number, future in enumerate(self.rows):
             if future is not None and future.key not in kept:
@@ -152,7 +164,7 @@ class Blocks:
                 self.rows[number] = None
 
     def close(self) -> None:
-        """Let the workers forget the rows."""
+        """Release the rows on the workers."""
         for future in self.rows:
             if future is not None:
                 future.release()
@@ -184,7 +196,7 @@ class Blocks:
 
 
 def in_memory(cluster: Cluster, futures: Sequence[Future]) -> set[str]:
-    """Return the keys of those that some worker has."""
+    """Return the keys of the futures whose results are on a worker."""
     if not futures:
         return set()
     try:
@@ -195,14 +207,14 @@ def in_memory(cluster: Cluster, futures: Sequence[Future]) -> set[str]:
 
 
 def row_bytes(store: Store) -> int:
-    """Return what a row takes in memory."""
+    """Return the size of a row in bytes."""
     dtype = getattr(store, "dtype", None)
     itemsize = dtype.itemsize if dtype is not None else store.read(slice(0, 1)).dtype.itemsize
     return int(store.n_features * itemsize)
 
 
 def block_places(store: Store, workers: dict[str, Worker]) -> list[slice]:
-    """Divide rows into blocks of whole grains, as evenly as can be."""
+    """Divide rows into blocks of whole grains, as evenly as possible."""
     grain = even_grain(store)
     n_grains = -(-store.n_rows // grain)
     memory = min(worker.memory or np.inf for worker in workers.values())
@@ -213,7 +225,7 @@ def block_places(store: Store, workers: dict[str, Worker]) -> list[slice]:
 
 
 def evenly(sizes: Sequence[int], homes: Sequence[str], slots: dict[str, int]) -> list[str]:
-    """Return a home for each block: the old one where that is still there and has not too much to do.
+    """Return a worker for each block: the old one if it still exists and is not overloaded.
 
     Examples
     --------

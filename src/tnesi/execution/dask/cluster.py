@@ -1,4 +1,4 @@
-"""The cluster of a fit: the one that was given, the one in use, or one on this machine for the time of the fit."""
+"""The cluster of a fit: a given one, the one in use, or a temporary one on this machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.errors import InvalidParameterError
-from tnesi.execution.dask.shared_array import SharedArray, reaches
+from tnesi.errors import InvalidParameterError, TnesiError
+from tnesi.execution.dask.shared_array import SharedArray, can_open
 from tnesi.execution.settings import Dask, Local
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from tnesi.execution.store import Store
 
 CONNECT_SECONDS = 5
-"""Time for a scheduler to answer."""
+"""Timeout of a connection to a scheduler."""
 WORKER_SECONDS = 30
-"""Time for the first worker to come."""
+"""Timeout for the first worker."""
 
-_SELDOM = {
+_LONG_INTERVALS = {
     "distributed.worker.profile.interval": "200ms",
     "distributed.admin.tick.interval": "200ms",
     "distributed.worker.memory.monitor-interval": "500ms",
 }
-"""How often processes look at themselves: as often as they do by default, it takes 5 % of a processor each."""
+"""Intervals of self-monitoring, which by default takes 5 % of a processor per process."""
 
 
-class ClusterError(OSError):
-    """The cluster cannot do what is asked of it."""
+class ClusterError(TnesiError, OSError):
+    """A cluster that cannot run a fit."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Worker:
     Attributes
     ----------
     slots : int
-        Tasks that it runs at the same time.
+        Number of simultaneous tasks.
     memory : int
-        Limit in bytes; 0 is none.
+        Memory limit in bytes; 0 means unlimited.
     """
 
     slots: int
@@ -59,7 +59,7 @@ class Worker:
 
 
 class Cluster:
-    """A client of a cluster whose workers can do the work."""
+    """A client of a cluster with compatible workers."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -69,7 +69,7 @@ class Cluster:
         self._check_workers()
 
     def engine(self, store: Store, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
-        """Return an engine of these rows; those that were asked for last are on the workers already."""
+        """Return an engine for these rows; the workers keep the rows of the last engine."""
         from tnesi.execution.dask.blocks import Blocks
         from tnesi.execution.dask.engine import DaskEngine
 
@@ -81,21 +81,23 @@ class Cluster:
         return self._engine
 
     def close(self) -> None:
-        """Leave nothing behind on the workers."""
+        """Release everything on the workers."""
         if self._engine is not None:
             self._engine.close()
         if self._blocks is not None:
             self._blocks.close()
 
     def workers(self) -> dict[str, Worker]:
-        """Return the workers there are by their addresses; wait for one if there is none."""
+        """Return the workers by address; wait for one if there is none."""
         deadline = time.monotonic() + WORKER_SECONDS
-        # the client's own scheduler_info is overwritten now and then by an answer that leaves the workers out
+        # the client's own scheduler_info occasionally lacks the workers
         while not (found := self.client.sync(self.client.scheduler.identity)["workers"]):
             if time.monotonic() > deadline:
                 address = self.client.scheduler.address
                 raise ClusterError(
-                    f"the Dask scheduler at {address} has no workers: start some with `dask worker {address}`"
+                    "the Dask scheduler at {address} has no workers",
+                    address=address,
+                    advice="start some with `dask worker {address}`",
                 )
             time.sleep(0.1)
         return {
@@ -103,38 +105,41 @@ class Cluster:
         }
 
     def shares_memory(self, workers: Iterable[str]) -> bool:
-        """Tell whether all these workers are on this machine and can open what this process shares."""
+        """Return whether all these workers can open arrays that this process shares."""
         addresses = set(workers)
         if new := addresses - self._sharing.keys():
             try:
                 sample = SharedArray((1,), np.uint8)
-            except (OSError, AttributeError):  # the system does not let us, or cannot
+            except (OSError, AttributeError):  # not permitted or not supported
                 return False
-            found = self.client.run(reaches, sample, workers=list(new), on_error="return")
+            found = self.client.run(can_open, sample, workers=list(new), on_error="return")
             self._sharing |= {address: answer for address, answer in found.items() if isinstance(answer, bool)}
         return all(self._sharing.get(address, False) for address in addresses)
 
     def _check_workers(self) -> None:
-        """Refuse workers that lack this package, or have another version of it."""
+        """Raise an error if a worker lacks this package or has another version."""
         self.workers()
-        for address, version in self.client.run(_installed(), on_error="return").items():
-            complaint(address, version)
+        for address, version in self.client.run(_version_function(), on_error="return").items():
+            check_version(address, version)
 
 
-def complaint(address: str, version: Any) -> None:
-    """Raise an error if a worker cannot run tasks of this version."""
+def check_version(address: str, version: Any) -> None:
+    """Raise an error unless a worker has this version of the package."""
     own = import_module("tnesi").__version__
     if version == own:
         return
     has = "does not have tnesi" if version is None else f"has tnesi {version}"
     raise ClusterError(
-        f"the Dask worker {address} {has}: install tnesi {own} where all workers run "
-        f"(pip install 'tnesi[dask]=={own}'), then start them anew"
+        "the Dask worker {address} {has}",
+        address=address,
+        has=has,
+        version=own,
+        advice="install tnesi {version} on all workers (pip install 'tnesi[dask]=={version}'), then restart them",
     )
 
 
-def _installed() -> Any:
-    """Return a function that tells the version of this package, and can be sent to where there is none."""
+def _version_function() -> Any:
+    """Return a function that returns the version of this package, and that works on workers without the package."""
 
     def version() -> str | None:
         from importlib import import_module
@@ -149,7 +154,7 @@ def _installed() -> Any:
 
 @contextmanager
 def cluster_for(run: Local, n_workers: int) -> Iterator[Cluster | None]:
-    """Yield the cluster on which to learn, or None for this process; without a cluster, start `n_workers` processes."""
+    """Yield the cluster to learn on, or None for this process; a temporary cluster has `n_workers` processes."""
     if not isinstance(run, Dask):
         yield None
         return
@@ -173,9 +178,18 @@ def cluster_for(run: Local, n_workers: int) -> Iterator[Cluster | None]:
                 advice="pass a distributed.Client, the address of a scheduler, or None",
             )
         if client.asynchronous:
-            raise ValueError("the Dask client is asynchronous: pass one that is not, or the address of the scheduler")
+            raise InvalidParameterError(
+                "the Dask client is asynchronous",
+                parameter="scheduler",
+                advice="pass a synchronous client, or the address of the scheduler",
+            )
         if client.status != "running":
-            raise ClusterError(f"the Dask client is {client.status}: pass one that is connected to its scheduler")
+            raise ClusterError(
+                "the Dask client is {status}",
+                status=client.status,
+                parameter="scheduler",
+                advice="pass one that is connected to its scheduler",
+            )
         with _report_lost_scheduler(client):
             cluster = Cluster(client)
             try:
@@ -186,16 +200,18 @@ def cluster_for(run: Local, n_workers: int) -> Iterator[Cluster | None]:
 
 @contextmanager
 def _report_lost_scheduler(client: Client) -> Iterator[None]:
-    """Report a scheduler that no longer answers as such, whichever error it led to."""
-    address = client.scheduler.address  # a client that has lost its scheduler does not know
+    """Raise ClusterError for any error that is caused by the loss of the scheduler."""
+    address = client.scheduler.address  # unknown once the client has lost its scheduler
     try:
         yield
-    except Exception as error:  # of many kinds, depending on what the client was doing
+    except Exception as error:  # depends on what the client was doing
         if isinstance(error, (TypeError, ValueError)) or _answers(address, client.security):
             raise
         raise ClusterError(
-            f"the Dask scheduler at {address} no longer answers: start it and its workers again, and repeat the fit; "
-            "with a checkpoint folder and resume=True it continues after the last complete iteration"
+            "the Dask scheduler at {address} no longer responds",
+            address=address,
+            advice="restart it and its workers, and repeat the fit; with {checkpoint} and {resume:True} it continues "
+            "after the last complete iteration",
         ) from error
 
 
@@ -212,24 +228,27 @@ def _client_in_use() -> Client | None:
 def _connected(address: str) -> Iterator[Client]:
     from distributed import Client, Security
 
-    # a client that cannot connect would not close either, so ask first without one
+    # a client that cannot connect cannot be closed either, so test the connection without one
     if not _answers(address, Security()):
         raise ClusterError(
-            f"no Dask scheduler answers at {address!r}: start one with `dask scheduler` and pass the address that it "
-            "prints, like tcp://host:8786; without an address a cluster is started on this machine"
+            "no Dask scheduler responds at {address!r}",
+            address=address,
+            parameter="scheduler",
+            advice="start one with `dask scheduler` and pass the address that it prints, such as tcp://host:8786; "
+            "without an address a cluster is started on this machine",
         )
     client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     try:
         yield client
     except BaseException:
-        with suppress(Exception):  # closing fails if the scheduler is gone, and would hide the reason
+        with suppress(Exception):  # if the scheduler is gone, closing fails and would hide the original error
             client.close()
         raise
     client.close()
 
 
 def _answers(address: str, security: Security) -> bool:
-    """Return whether a scheduler answers at an address."""
+    """Return whether a scheduler responds at an address."""
     from distributed import rpc
 
     async def ask() -> None:
@@ -238,23 +257,23 @@ def _answers(address: str, security: Security) -> bool:
             await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS)
 
     try:
-        with ThreadPoolExecutor(1) as thread:  # this one may run the event loop of a notebook
+        with ThreadPoolExecutor(1) as thread:  # this thread may run the event loop of a notebook
             thread.submit(asyncio.run, ask()).result()
-    except Exception:  # anything may answer at a wrong address
+    except Exception:  # any service may respond at a wrong address
         return False
     return True
 
 
 @contextmanager
 def own_cluster(n_workers: int) -> Iterator[Client]:
-    """Start processes on this machine, which nobody else can reach, and end them in any case."""
+    """Run a temporary cluster of local processes, which is not reachable from other machines."""
     import dask
     from distributed import Client, LocalCluster
 
     guard = "a script that starts processes needs its calls under `if __name__ == '__main__':`"
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError(guard)
-    with dask.config.set(_SELDOM):
+    with dask.config.set(_LONG_INTERVALS):
         try:
             cluster = LocalCluster(
                 n_workers=n_workers,
@@ -264,6 +283,6 @@ def own_cluster(n_workers: int) -> Iterator[Client]:
                 preload=["tnesi.execution.dask.worker_setup", "tnesi.execution.dask.worker_memory"],
             )
         except RuntimeError as error:
-            raise ClusterError(f"the workers on this machine did not start ({error}); {guard}") from error
+            raise ClusterError("the local workers did not start ({reason})", reason=error, advice=guard) from error
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client

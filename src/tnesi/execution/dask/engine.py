@@ -1,14 +1,12 @@
-"""The engine of many machines: blocks of rows on the workers of a Dask cluster.
+"""The distributed engine: blocks of rows on the workers of a Dask cluster.
 
-A pass sends the parameters out once, runs a task for each block and adds up what they teach, first within each worker,
-then in a tree; only the total comes to the client. Where all workers are on the client's machine, neither is sent:
-they share memory (see :mod:`tnesi.execution.dask.shared_array`). Sums are exact (see
-:class:`tnesi.model.fields.Units`), so the result has the same bits as that of
-:class:`tnesi.execution.local.LocalEngine`.
+A pass sends the parameters once, runs a task for each block and adds up the statistics, first within each worker, then
+in a tree; only the total is sent to the client. If all workers are on the client's machine, they share memory instead
+(see :mod:`tnesi.execution.dask.shared_array`). Sums are exact (see :class:`tnesi.model.fields.Units`), so the result is
+bitwise equal to that of :class:`tnesi.execution.local.LocalEngine`.
 
-Workers may come and go. The fields K^(n) of a block are all that a pass needs to know of the one before, and the client
-hears of them each time: when a worker dies its blocks are loaded elsewhere, get them back and run the pass again.
-Tasks never depend on those of earlier passes in any other way.
+Workers may join and leave. A pass only depends on the fields K^(n) of the previous one, which the client receives after
+each pass: if a worker dies, its blocks are loaded elsewhere, K^(n) is restored, and the pass is repeated for them.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from tnesi.execution.dask import tasks
 from tnesi.execution.dask.blocks import Blocks, LostError, in_memory, results, scattered
 from tnesi.execution.dask.cluster import ClusterError
 from tnesi.execution.dask.shared_array import OutOfReachError, opened, reading
-from tnesi.execution.dask.tasks import Found, Parameters, Taught, Told
+from tnesi.execution.dask.tasks import BlockReport, Found, Parameters, PartialStatistics
 from tnesi.execution.local import sample_step
 from tnesi.execution.part import Search, Summary
 from tnesi.execution.survey import Survey
@@ -41,14 +39,14 @@ from tnesi.types import Array
 T = TypeVar("T")
 
 _TRIES = 12
-"""Times that a pass is gone on with after something was lost."""
+"""Maximum number of attempts of a pass."""
 
-_DISTRUST = 3
-"""Passes in which something shared was out of reach, after which nothing is shared any more."""
+_MOST_SHARING_FAILURES = 3
+"""Number of failures to read a shared array after which arrays are no longer shared."""
 _FIRST = 4
-"""Workers that get the parameters from the client; the others get them from these."""
+"""Workers that receive the parameters from the client; the others receive them from these."""
 _LAST = 2
-"""Sums that the client adds up by itself."""
+"""Number of partial sums that the client adds up."""
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +58,17 @@ class Pass:
     Attributes
     ----------
     before : (N, C') array or None
-        The fields of the pass before.
+        The fields of the previous pass.
     found : dict of Future
-        Of each block, as far as it has been made.
+        The result of each block, as far as it is computed.
+    summaries : dict of Summary
+        The summary of each block, as far as the client has received it.
     ids : (N, C') array or None
-        The fields of this pass, as far as they are known.
+        The fields of this pass, as far as the client has received them.
     sent : Parameters or None
-        The same in memory that the workers share.
+        The parameters in shared memory.
     shares : bool
-        Whether memory may be shared: not after somebody could not open what was.
+        Whether memory may be shared: not after a worker failed to open it.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Pass:
     before: Array | None
     learns: bool
     found: dict[int, Future] = field(default_factory=dict)
-    told: dict[int, Summary] = field(default_factory=dict)
+    summaries: dict[int, Summary] = field(default_factory=dict)
     ids: Array | None = None
     sent: Parameters | None = None
     shares: bool = True
@@ -94,21 +94,21 @@ class DaskEngine:
         self.row_sum = 0.0
         self._statistics: Statistics | None = None
         self._sent: Parameters | None = None
-        self._taught: list[Taught] = []
+        self._partial: list[PartialStatistics] = []
         self._state: dict[int, Future] = {}
         self._ids: Array | None = None
         self._constant = np.empty(self.n_rows)
         self._last: Pass | None = None
-        self._n_out_of_reach = 0
+        self._n_sharing_failures = 0
         self._activities: Activities | None = None
-        self._futures: WeakSet[Future] = WeakSet()  # an error that is being handled may keep them alive
+        self._futures: WeakSet[Future] = WeakSet()  # tracebacks may keep futures alive
         self._name, self._iteration, self._n_tasks = uuid4().hex[:8], 0, 0
 
     @property
     def part(self) -> Any:
-        """All rows are in no one place."""
+        """Raise an error: the rows are distributed."""
         raise InvalidParameterError(
-            "without a truncation, all rows have to be in one process",
+            "learning without a truncation needs all rows in one process",
             parameter="truncation",
             advice="pass a {truncation}, or leave out {execution}",
         )
@@ -120,51 +120,51 @@ class DaskEngine:
             found = {future.key: grains for future, grains in results(self._blocks.cluster, futures)}
             return Survey.joined([grain for future in futures for grain in found[future.key]])
 
-        return self._insist(seen)
+        return self._retry(seen)
 
     def take(self, index: Array) -> Any:
-        """Return the rows of these numbers."""
+        """Return the rows with the given indices."""
         return self._blocks.store.take(index)
 
     def normalize(self, row_sum: float) -> None:
         self.row_sum = row_sum
 
     def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
-        """Find the fields of all rows, of which nothing is known."""
-        _refuse(prior)
+        """Find the fields of all rows for the first time."""
+        _reject_prior(prior)
         self._blocks.check_room(len(fields) * self.n_features * 8)
         search.begin(fields)
-        summary = self._go("find", tasks.find, fields, search, learns=not search.looks_twice)
-        if search.looks_twice:
-            search.remember(self._sample_ids(len(fields)), len(fields))
-            summary = self._go("look", tasks.look, fields, search, learns=True)
-            search.remember(self._sample_ids(len(fields)), len(fields))
+        summary = self._run_pass("find", tasks.find, fields, search, learns=not search.searches_twice)
+        if search.searches_twice:
+            search.build_lists(self._sample_ids(len(fields)), len(fields))
+            summary = self._run_pass("improve", tasks.improve, fields, search, learns=True)
+            search.build_lists(self._sample_ids(len(fields)), len(fields))
         return replace(summary, changed=self.n_rows)
 
     def resume(self, fields: Fields, search: Search, activities: Activities) -> None:
-        """Go on from the activities that an earlier run has found for the same rows."""
+        """Resume from activities that an earlier run has found for the same rows."""
         self._ids = tasks.narrow(activities.ids, len(fields))
-        self._go("recall", tasks.recall, fields, search.that_stays(len(fields)), learns=True)
+        self._run_pass("restore", tasks.restore, fields, search.frozen(len(fields)), learns=True)
 
     def step(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
-        """Improve the fields of all rows after the weights have changed."""
-        _refuse(prior)
+        """Improve the fields of all rows after the weights changed."""
+        _reject_prior(prior)
         self._iteration += 1
-        summary = self._go("look", tasks.look, fields, search, learns=True)
-        if search.wants_lists():
-            search.remember(self._sample_ids(len(fields)), len(fields))
+        summary = self._run_pass("improve", tasks.improve, fields, search, learns=True)
+        if search.needs_lists():
+            search.build_lists(self._sample_ids(len(fields)), len(fields))
         return summary
 
     def m_step(self, fields: Fields, shrinkage: Shrinkage | None, spare: Fields | None) -> Fields:
-        """Return the fields that the last pass has taught."""
+        """Return the fields learned from the last pass."""
         assert self._statistics is not None
-        return fields.learned(self._statistics, self.row_sum, self._n_threads, spare, shrinkage)
+        return fields.from_statistics(self._statistics, self.row_sum, self._n_threads, spare, shrinkage)
 
     @property
     def activities(self) -> Activities:
-        """Of all rows, as the last pass has left them."""
+        """Activities of all rows after the last pass."""
         if self._activities is None:
-            self._activities = self._insist(self._gathered)
+            self._activities = self._retry(self._gathered)
         return self._activities
 
     def sample(self, n_fields: int) -> Activities:
@@ -176,41 +176,45 @@ class DaskEngine:
         return self._constant[:: sample_step(self.n_rows, n_fields)]
 
     def close(self) -> None:
-        """Leave nothing on the workers but the rows, and memory that was shared, which goes with them."""
-        self._state, self._last, self._sent, self._taught = {}, None, None, []
+        """Release everything on the workers except the rows, and shared memory, which is released with the rows."""
+        self._state, self._last, self._sent, self._partial = {}, None, None, []
         self._release()
 
     def _sample_ids(self, n_fields: int) -> Array:
         assert self._ids is not None
         return tasks.wide(self._ids[:: sample_step(self.n_rows, n_fields)])
 
-    def _go(self, name: str, task: Callable[..., Found], fields: Fields, search: Search, *, learns: bool) -> Summary:
+    def _run_pass(
+        self, name: str, task: Callable[..., Found], fields: Fields, search: Search, *, learns: bool
+    ) -> Summary:
         """Make a pass over all rows."""
         search = replace(search, n_threads=1)
         parameters = Parameters(fields.log_w, fields.log_w_sum, self.row_sum, search)
         this = Pass(name, task, parameters, None if task is tasks.find else self._ids, learns)
         self._last, self._activities = this, None
-        self._insist(lambda: self._attempt(this))
-        told = [this.told[number] for number in range(len(self._blocks))]
+        self._retry(lambda: self._attempt(this))
+        summaries = [this.summaries[number] for number in range(len(self._blocks))]
         self._ids, self._state = this.ids, this.found
-        return Summary(np.concatenate([one.energy for one in told]), sum(one.changed for one in told))
+        return Summary(np.concatenate([one.energy for one in summaries]), sum(one.changed for one in summaries))
 
-    def _insist(self, action: Callable[[], T]) -> T:
-        """Do something again as long as workers are lost in the meantime."""
+    def _retry(self, action: Callable[[], T]) -> T:
+        """Repeat an action if workers are lost during it."""
         for attempt in range(_TRIES):
             try:
                 return action()
             except (LostError, OutOfReachError) as lost:
-                reason = lost.with_traceback(None)  # which would keep arrays of this attempt alive
-                logger.info("a worker was lost (%s): its blocks go elsewhere", lost)
+                reason = lost.with_traceback(None)  # the traceback would keep arrays of this attempt alive
+                logger.info("a worker was lost (%s): its blocks move to other workers", lost)
                 if isinstance(lost, OutOfReachError) and self._last:
                     self._last.shares = False
-                    self._n_out_of_reach += 1
+                    self._n_sharing_failures += 1
                 time.sleep(0.05 * attempt)
                 self._forget_lost()
         raise ClusterError(
-            f"workers were lost {_TRIES} times within one pass over the rows ({reason}): look at their logs; too "
-            "little memory is the usual reason"
+            "workers were lost {n} times within one pass over the rows ({reason})",
+            n=_TRIES,
+            reason=reason,
+            advice="see their logs; the usual cause is a lack of memory",
         ) from reason
 
     def _forget_lost(self) -> None:
@@ -223,7 +227,7 @@ class DaskEngine:
         self._release()
 
     def _release(self) -> None:
-        """Let the workers forget, and not go on with, all that is not needed any more."""
+        """Release futures that are no longer needed, and cancel their tasks."""
         needed = {future.key for future in (*self._state.values(), *(self._last.found.values() if self._last else ()))}
         for future in list(self._futures):
             if future.key not in needed:
@@ -231,11 +235,12 @@ class DaskEngine:
                 self._futures.discard(future)
 
     def _attempt(self, this: Pass) -> None:
-        """Do what has not been done yet of a pass."""
+        """Run the missing parts of a pass."""
         blocks = self._blocks
         for number in blocks.ready():
             self._state.pop(number, None)
-        share = this.shares and self._n_out_of_reach < _DISTRUST and blocks.cluster.shares_memory(blocks.workers)
+        share = this.shares and self._n_sharing_failures < _MOST_SHARING_FAILURES
+        share = share and blocks.cluster.shares_memory(blocks.workers)
         missing = [number for number in range(len(blocks)) if number not in this.found]
         if missing:
             homes = sorted({blocks.homes[number] for number in missing})
@@ -245,50 +250,50 @@ class DaskEngine:
                 given = [blocks.rows[number], *self._before(this, number)]
                 sent = parameters[homes.index(home) % _FIRST]
                 this.found[number] = self._submit(this.name, this.task, sent, *given, home=home)
-        telling = self._tell(this, share)
-        parts = self._sum(this, share) if this.learns else []
-        taught = []
-        for future, result in results(blocks.cluster, [*telling, *parts]):
-            if future in telling:
-                self._hear(this, telling[future], result)
+        reports = self._request_reports(this, share)
+        sums = self._sum(this, share) if this.learns else []
+        parts = []
+        for future, result in results(blocks.cluster, [*reports, *sums]):
+            if future in reports:
+                self._receive(this, reports[future], result)
             else:
-                opened(result.sums)  # while the worker still has it
-                taught.append(result)
-        if taught:
-            self._learn(taught)  # before the workers let it go
+                opened(result.sums)  # before the worker releases it
+                parts.append(result)
+        if parts:
+            self._learn(parts)  # before the workers release them
 
     def _for_workers(self, this: Pass, share: bool) -> Parameters:
-        """Return the parameters in the form in which workers get them."""
+        """Return the parameters, in shared memory if possible."""
         if not share:
             return this.parameters
         if this.sent is None:
             this.sent = self._sent = this.parameters.shared(self._sent)
         return this.sent
 
-    def _learn(self, taught: list[Taught]) -> None:
-        """Add up what the rows teach."""
+    def _learn(self, parts: list[PartialStatistics]) -> None:
+        """Add up the statistics."""
         if self._statistics is None:
-            self._statistics = Statistics.zeros(len(taught[0].mass), self.n_features, self._units())
-        with reading(*(part.sums for part in taught)) as sums:
+            self._statistics = Statistics.zeros(len(parts[0].mass), self.n_features, self._units())
+        with reading(*(part.sums for part in parts)) as sums:
             _add_up(sums, self._statistics.sums)
-        _add_up([part.mass for part in taught], self._statistics.mass)
-        self._taught = [part for part in taught if part.comes_again]
+        _add_up([part.mass for part in parts], self._statistics.mass)
+        self._partial = [part for part in parts if part.is_reused]
 
-    def _tell(self, this: Pass, share: bool) -> dict[Future, list[int]]:
-        """Let workers tell of the blocks of which the client has not heard: those of a slot in one task."""
-        telling = {}
+    def _request_reports(self, this: Pass, share: bool) -> dict[Future, list[int]]:
+        """Request reports of blocks that the client has not received, those of a slot in one task."""
+        reports = {}
         for _, groups in self._blocks.groups():
             for group in groups:
-                if new := [number for number in group if number not in this.told]:
+                if new := [number for number in group if number not in this.summaries]:
                     rows, found = self._blocks.rows[new[0]], [this.found[number] for number in new]
-                    first = this.task is not tasks.look
-                    future = self._submit("tell", tasks.tell, rows, found, constant=first, share=share, priority=1)
-                    telling[future] = new
-        return telling
+                    first = this.task is not tasks.improve
+                    future = self._submit("report", tasks.report, rows, found, constant=first, share=share, priority=1)
+                    reports[future] = new
+        return reports
 
-    def _hear(self, this: Pass, numbers: list[int], told: Told) -> None:
-        """Keep what is to be known of some blocks."""
-        with reading(told.ids) as [ids]:
+    def _receive(self, this: Pass, numbers: list[int], report: BlockReport) -> None:
+        """Store the report of some blocks."""
+        with reading(report.ids) as [ids]:
             if this.ids is None:
                 this.ids = np.empty((self.n_rows, ids.shape[1]), ids.dtype)
             start = 0
@@ -296,28 +301,28 @@ class DaskEngine:
                 place = self._blocks.places[number]
                 own = slice(start, start := start + place.stop - place.start)
                 this.ids[place] = ids[own]
-                if told.constant is not None:
-                    self._constant[place] = told.constant[own]
-        this.told |= dict(zip(numbers, told.summaries, strict=True))
+                if report.constant is not None:
+                    self._constant[place] = report.constant[own]
+        this.summaries |= dict(zip(numbers, report.summaries, strict=True))
 
     def _before(self, this: Pass, number: int) -> list[Future]:
-        """Return what was found in a block by the pass before; if it was lost, the client knows it."""
+        """Return the result of a block in the previous pass; if it was lost, send it from the client."""
         if this.before is None:
             return []
         if number not in self._state:
             place = self._blocks.places[number]
-            known = Found(this.before[place], self._constant[place])
-            [self._state[number]] = self._scatter("restored", known, [self._blocks.homes[number]])
+            lost = Found(this.before[place], self._constant[place])
+            [self._state[number]] = self._scatter("restored", lost, [self._blocks.homes[number]])
         return [self._state[number]]
 
     def _sum(self, this: Pass, share: bool) -> list[Future]:
-        """Add up what all blocks teach: those of a slot in one task, then those of a worker, then in a tree.
+        """Add up the statistics of all blocks: first per slot, then per worker, then in a tree.
 
-        The client adds up the last few, which come to it one after the other while workers are still at work.
+        The client adds up the last few sums, which arrive while other workers are still busy.
         """
         blocks, n_fields, of_workers = self._blocks, len(this.parameters.log_w_sum), []
         for home, groups in blocks.groups():
-            taught = [
+            parts = [
                 self._submit(
                     "learn",
                     tasks.learn,
@@ -331,16 +336,16 @@ class DaskEngine:
                 )
                 for group in groups
             ]
-            of_workers += self._tree(taught, 1, share)
+            of_workers += self._tree(parts, 1, share)
         return self._tree(of_workers, _LAST, share)
 
-    def _tree(self, taught: list[Future], most: int, share: bool) -> list[Future]:
-        while len(taught) > most:
+    def _tree(self, parts: list[Future], most: int, share: bool) -> list[Future]:
+        while len(parts) > most:
             pairs = [
-                self._submit("add", tasks.add, *taught[i : i + 2], share=share) for i in range(0, len(taught) - 1, 2)
+                self._submit("add", tasks.add, *parts[i : i + 2], share=share) for i in range(0, len(parts) - 1, 2)
             ]
-            taught = pairs + taught[len(taught) - len(taught) % 2 :]
-        return taught
+            parts = pairs + parts[len(parts) - len(parts) % 2 :]
+        return parts
 
     def _gathered(self) -> Activities:
         assert self._last is not None
@@ -360,9 +365,9 @@ class DaskEngine:
         return f"tnesi-{name}-{self._iteration}-{self._name}-{self._n_tasks}"
 
     def _scatter(self, name: str, value: Any, homes: list[str]) -> list[Future]:
-        return [self._noted(future) for future in scattered(self._blocks.cluster, value, self._key(name), homes)]
+        return [self._tracked(future) for future in scattered(self._blocks.cluster, value, self._key(name), homes)]
 
-    def _noted(self, future: Future) -> Future:
+    def _tracked(self, future: Future) -> Future:
         self._futures.add(future)
         return future
 
@@ -375,11 +380,11 @@ class DaskEngine:
             future = self._client.submit(task, *given, key=key, pure=False, priority=priority, **where, **more)
         except CancelledError as error:
             raise LostError(str(error)) from error
-        return self._noted(future)
+        return self._tracked(future)
 
 
 def _add_up(parts: list[Array], out: Array) -> None:
-    """Add up arrays in as few turns through memory as can be."""
+    """Add up arrays with as few passes through memory as possible."""
     if len(parts) == 1:
         out[...] = parts[0]
         return
@@ -388,6 +393,6 @@ def _add_up(parts: list[Array], out: Array) -> None:
         out += part
 
 
-def _refuse(prior: Prior | None) -> None:
+def _reject_prior(prior: Prior | None) -> None:
     if prior is not None:
         raise InvalidParameterError("a recurrent network needs all rows in one process", parameter="recurrent")

@@ -1,4 +1,4 @@
-"""Rows of a dask array: checked and brought into shape on the workers, where they stay."""
+"""Rows of a Dask array, which are checked and converted on the workers and stay there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distributed import Future
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.blocks import LostError, block_places, results
 from tnesi.execution.dask.cluster import Cluster
-from tnesi.execution.dask.tasks import Block, Parcel
+from tnesi.execution.dask.tasks import Block, Message
 from tnesi.execution.store import ArrayStore, even_grain
 from tnesi.model.rows import check_sums, usable_rows
 from tnesi.types import Array
@@ -24,8 +24,8 @@ _TRIES = 12
 
 
 @dataclass(frozen=True)
-class Checked(Parcel):
-    """What a look at some rows has found.
+class Checked(Message):
+    """The result of a check of some rows.
 
     Attributes
     ----------
@@ -38,8 +38,8 @@ class Checked(Parcel):
     bad: Array | None
 
 
-def look_over(x: Any) -> Checked:
-    """Look for rows that cannot be used."""
+def check_chunk(x: Any) -> Checked:
+    """Compute row sums and look for invalid rows."""
     x = _as_read(x)
     fine = np.ones(len(x), bool) if x.dtype == np.uint8 else (np.isfinite(x) & (x >= 0)).all(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -48,7 +48,7 @@ def look_over(x: Any) -> Checked:
 
 
 def make_block(x: Any, weight: Array | None, grain: int) -> Block:
-    """Return rows as the kernels want them."""
+    """Return rows as a block."""
     x, sums, _ = usable_rows(_as_read(x))
     return Block(ArrayStore(x), sums, weight, grain)
 
@@ -58,23 +58,20 @@ def sums_of(block: Block) -> Array:
 
 
 def _as_read(x: Any) -> Array:
-    """As scikit-learn's checks would give it to an estimator."""
+    """Convert rows as scikit-learn's checks do."""
     out: Array = np.ascontiguousarray(x)
     return out if out.dtype in (np.uint8, np.float32, np.float64) else out.astype(np.float64)
 
 
-def stored(
-    cluster: Cluster,
-    x: Any,
-    weight: Array | None,
-    refuse: Callable[..., Any],
+def load_array(
+    cluster: Cluster, x: Any, weight: Array | None, reject: Callable[..., Any]
 ) -> tuple[ClusterStore, Array, int]:
-    """Return the rows of an array on a cluster, their sums, and how many of them are all zero.
+    """Return the rows of an array on a cluster, their sums, and the number of all-zero rows.
 
-    `refuse` gets the first bad row.
+    `reject` is called with the first invalid row, to raise an error.
     """
     store = ClusterStore(cluster, x, weight)
-    return store, *store.check(refuse)
+    return store, *store.check(reject)
 
 
 class ClusterStore:
@@ -103,12 +100,12 @@ class ClusterStore:
         self._name = uuid4().hex[:8]
         self._blocks: list[Future] = []
 
-    def check(self, refuse: Callable[[Array], Any]) -> tuple[Array, int]:
-        """Check and load all rows; return their sums and how many are all zero. `refuse` gets the first bad row."""
-        found: list[Checked] = self._all([dask.delayed(look_over)(chunk) for chunk in self._chunks])
+    def check(self, reject: Callable[[Array], Any]) -> tuple[Array, int]:
+        """Check and load all rows; return their sums and the number of all-zero rows."""
+        found: list[Checked] = self._all([dask.delayed(check_chunk)(chunk) for chunk in self._chunks])
         bad = [one.bad for one in found if one.bad is not None]
         if bad:
-            refuse(bad[0][None])
+            reject(bad[0][None])
         sums = np.concatenate([one.sums for one in found])
         check_sums(sums)
         self._blocks = [self._load(place) for place in range(len(self.places))]
@@ -116,7 +113,7 @@ class ClusterStore:
         return loaded, int(np.count_nonzero(sums == 0))
 
     def block(self, number: int, place: slice) -> Future:
-        """Return a block of rows; it is made anew from the array if it was lost."""
+        """Return a block of rows; a lost block is recomputed from the array."""
         if self._blocks[number].status not in ("finished", "pending"):
             self._blocks[number] = self._load(number)
         return self._blocks[number]
@@ -146,7 +143,7 @@ class ClusterStore:
         return self._cluster.client.compute(made)
 
     def _all(self, wanted: list[Delayed]) -> list[Any]:
-        """Return results in order; those that are lost are made again."""
+        """Return results in order; lost ones are recomputed."""
         for attempt in range(_TRIES):
             try:
                 futures = self._cluster.client.compute(wanted)

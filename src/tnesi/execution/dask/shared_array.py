@@ -1,8 +1,8 @@
-"""Arrays that processes of one machine share instead of sending copies to each other.
+"""Arrays that processes on one machine share instead of sending copies.
 
-Such an array lies in memory without a name (a memfd), which others open through the process that made it. It goes with
-the last process that uses it: whoever is killed, nothing is left behind. Only Linux has this; elsewhere, and between
-machines, arrays are sent.
+An array lies in anonymous memory (a memfd), which other processes open through its owner. It is released with the last
+process that uses it, even if processes are killed. Only Linux supports this; elsewhere, and between machines, arrays
+are sent.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ _seen: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
 
 
 class OutOfReachError(OSError):
-    """The array is on another machine, or the process that made it has ended, let it go or written over it."""
+    """A shared array on another machine, or one whose owner has ended, released or overwritten it."""
 
 
 class SharedArray:
-    """What this process, the owner, writes and others read; sent to them, it is only an address.
+    """An array that its owner, the creating process, writes and others read. Only its address is sent to them.
 
-    New memory is dear, so it is used :meth:`again` for what comes next. Whoever still reads what was in it before
-    learns of it by :meth:`check`.
+    Allocation is expensive, so the memory is reused (:meth:`reused`). Readers detect that by :meth:`check`.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -44,7 +43,7 @@ class SharedArray:
         self._owner, self._name, self._stamp = os.getpid(), f"tnesi-{uuid4().hex}", 0
         self._descriptor = os.memfd_create(self._name)
         try:
-            os.posix_fallocate(self._descriptor, 0, self._end + _STAMP.itemsize)  # no surprise where memory is short
+            os.posix_fallocate(self._descriptor, 0, self._end + _STAMP.itemsize)  # fails now if memory is short
             self._memory = mmap.mmap(self._descriptor, 0, flags=_FLAGS)
         except BaseException:
             os.close(self._descriptor)
@@ -53,34 +52,34 @@ class SharedArray:
 
     @property
     def array(self) -> Array:
-        """The array itself; only its owner can write to it."""
-        return np.frombuffer(self._reached(), self.dtype, int(np.prod(self.shape))).reshape(self.shape)
+        """The array; only its owner can write to it."""
+        return np.frombuffer(self._mapped(), self.dtype, int(np.prod(self.shape))).reshape(self.shape)
 
-    def again(self) -> SharedArray:
-        """Return the same memory for something else, as its owner; what was in it is not to be read any more."""
+    def reused(self) -> SharedArray:
+        """Return the same memory for new content, as its owner; the old content becomes invalid."""
         new = copy.copy(self)
         vars(new).update(_memory=self._memory, _stamp=self._stamp + 1)
         np.frombuffer(self._memory, _STAMP, 1, self._end)[0] = self._stamp + 1
         return new
 
     def check(self) -> None:
-        """Raise an error if the memory has been used again, so that what was read may be something else."""
-        if np.frombuffer(self._reached(), _STAMP, 1, self._end)[0] != self._stamp:
-            raise OutOfReachError(f"process {self._owner} has used the memory for something else")
+        """Raise an error if the memory has been reused, so that the data read may be invalid."""
+        if np.frombuffer(self._mapped(), _STAMP, 1, self._end)[0] != self._stamp:
+            raise OutOfReachError(f"process {self._owner} has reused the memory")
 
     @property
     def _end(self) -> int:
-        """Where the stamp is that tells for the how manieth time the memory is used."""
+        """Offset of the stamp that counts the uses of the memory."""
         n_bytes = int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
         return -(-n_bytes // _STAMP.itemsize) * _STAMP.itemsize
 
-    def _reached(self) -> mmap.mmap:
-        """Return the memory; processes that look at it again and again map it once."""
+    def _mapped(self) -> mmap.mmap:
+        """Return the memory, which is mapped once per process."""
         if not hasattr(self, "_memory"):
             try:
                 memory = _seen.get(self._name) or self._opened()
             except OSError as error:
-                raise OutOfReachError(f"process {self._owner} shares no such array here ({error})") from error
+                raise OutOfReachError(f"cannot open the shared array of process {self._owner} ({error})") from error
             self._memory = _seen[self._name] = memory
         return self._memory
 
@@ -88,7 +87,7 @@ class SharedArray:
         descriptor = os.open(f"/proc/{self._owner}/fd/{self._descriptor}", os.O_RDONLY)
         try:
             if self._name not in Path(f"/proc/self/fd/{descriptor}").readlink().name:
-                raise OutOfReachError("it is another one")
+                raise OutOfReachError("another file has its descriptor")
             return mmap.mmap(descriptor, 0, flags=_FLAGS, prot=mmap.PROT_READ)
         finally:
             os.close(descriptor)
@@ -98,41 +97,41 @@ class SharedArray:
 
 
 def can_share() -> bool:
-    """Tell whether this system can."""
+    """Return whether this system supports shared arrays."""
     return hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
 
 
-def reaches(shared: SharedArray) -> bool:
-    """Tell whether this process can open what another one, with the same rights, shares."""
+def can_open(shared: SharedArray) -> bool:
+    """Return whether this process can open a shared array of another process."""
     try:
         return can_share() and shared.array is not None
     except OutOfReachError:
         return False
 
 
-def room(
+def allocate(
     shape: tuple[int, ...], dtype: npt.DTypeLike, *, share: bool, spare: SharedArray | None = None
 ) -> Array | SharedArray:
-    """Return an array to write to, for processes of this machine to share, or for this one alone.
+    """Return an array to write to, shared with other processes if requested and possible.
 
-    Memory that is not needed any more is used again if it fits.
+    The memory of `spare` is reused if it fits.
     """
     if share and spare is not None and (spare.shape, spare.dtype) == (shape, np.dtype(dtype).str):
-        return spare.again()
+        return spare.reused()
     if share:
-        with suppress(OSError):  # there is not enough
+        with suppress(OSError):  # not enough shared memory
             return SharedArray(shape, dtype)
     return np.empty(shape, dtype)
 
 
 def opened(array: Array | SharedArray) -> Array:
-    """Return the array, wherever it is."""
+    """Return the array, which may be shared."""
     return array.array if isinstance(array, SharedArray) else array
 
 
 @contextmanager
 def reading(*arrays: Array | SharedArray) -> Iterator[list[Array]]:
-    """Yield the arrays; raise an error if one of them was not the same all the time."""
+    """Yield the arrays; raise an error if the memory of one was reused in the meantime."""
     yield [opened(array) for array in arrays]
     for array in arrays:
         if isinstance(array, SharedArray):

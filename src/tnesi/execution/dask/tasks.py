@@ -1,7 +1,7 @@
-"""What the workers of a cluster do: pure functions of parameters and a block of rows.
+"""Tasks of the workers of a cluster: pure functions of parameters and a block of rows.
 
-Nothing here knows of the cluster. A task may run anywhere, any number of times: none changes what it is given. Every
-task works on one thread; the cluster runs as many at a time as it has processors.
+Tasks do not depend on the cluster or change their arguments, so they may run anywhere and repeatedly. Each uses one
+thread; the cluster runs as many at a time as it has processors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tnesi.execution.dask.shared_array import SharedArray, opened, reading, room
+from tnesi.errors import TnesiError
+from tnesi.execution.dask.shared_array import SharedArray, allocate, opened, reading
 from tnesi.execution.part import Part, Search, Summary
 from tnesi.execution.store import ArrayStore, FileStore, Store
 from tnesi.execution.survey import Survey
@@ -26,17 +27,17 @@ from tnesi.model.fields import Fields, Statistics, Units
 from tnesi.types import Array
 
 _LARGE = 2**22
-"""Bytes from which on NumPy asks for large pages."""
+"""Size in bytes from which NumPy uses large pages."""
 _NONE = np.iinfo(np.uint16).max
 
 
-class Parcel:
-    """What travels between processes: it knows its size, and its arrays arrive as the kernels want them.
+class Message:
+    """A value sent between processes, with a known size, whose arrays are aligned on arrival.
 
     Attributes
     ----------
     unaligned : tuple of str
-        Arrays that no kernel sees before they are copied anyway.
+        Arrays that need no alignment, since they are copied before use.
     """
 
     unaligned: ClassVar[tuple[str, ...]] = ()
@@ -50,7 +51,7 @@ class Parcel:
 
 
 def _n_bytes(value: Any) -> int:
-    """What would be freed by writing it to disk: nothing of a shared array, which is lost then."""
+    """Return the size of all arrays, except for shared ones, which cannot be spilled to disk."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if is_dataclass(value):
@@ -59,7 +60,7 @@ def _n_bytes(value: Any) -> int:
 
 
 def _aligned(value: Any) -> Any:
-    """Arrays arrive anywhere within a message, in small pages; rows that are read in any order need large ones."""
+    """Align arrays, and copy large ones to large pages, which random access needs."""
     if isinstance(value, np.ndarray):
         return value.copy() if value.nbytes >= _LARGE else np.require(value, requirements=["A"])
     if is_dataclass(value):
@@ -69,8 +70,8 @@ def _aligned(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Block(Parcel):
-    """Consecutive rows, from the beginning of a grain to the end of another one; see :class:`Part`."""
+class Block(Message):
+    """Consecutive rows of whole grains; see :class:`Part`."""
 
     store: Store
     sums: Array
@@ -82,8 +83,8 @@ class Block(Parcel):
 
 
 @dataclass(frozen=True)
-class Parameters(Parcel):
-    """What a pass over the rows needs of the fields: how to search, and log W; W itself stays at home."""
+class Parameters(Message):
+    """The parameters of a pass: log W and the search. W is not needed."""
 
     log_w: Array | SharedArray
     log_w_sum: Array
@@ -91,29 +92,29 @@ class Parameters(Parcel):
     search: Search
 
     def shared(self, spare: Parameters | None) -> Parameters:
-        """Return the same for processes of this machine, in the place of others that nobody needs any more."""
+        """Return the same parameters in shared memory, reusing that of `spare`."""
         own = opened(self.log_w)
         before = spare.log_w if spare and isinstance(spare.log_w, SharedArray) else None
-        log_w = room(own.shape, own.dtype, share=True, spare=before)
+        log_w = allocate(own.shape, own.dtype, share=True, spare=before)
         opened(log_w)[...] = own
         return replace(self, log_w=log_w)
 
     @contextmanager
     def fields(self) -> Iterator[Fields]:
-        """Yield the fields without their weights, for as long as they are looked at."""
+        """Yield the fields without W, and check afterwards that their memory was not reused."""
         with reading(self.log_w) as [log_w]:
             yield Fields(np.empty((len(log_w), 0), np.float32), log_w, self.log_w_sum, np.empty(0, np.float32))
 
 
 @dataclass(frozen=True)
-class Found(Parcel):
-    """The activities of a block: of these `ids` alone are needed for the next pass.
+class Found(Message):
+    """The activities of a block, of which the next pass only needs `ids`.
 
     Attributes
     ----------
-    ids : (N, C') array of int32, or of uint16 where that is enough
+    ids : (N, C') array of int32, or of uint16 if there are few fields
     constant : (N,) array
-        The rows' sum_d log y_d!.
+        sum_d log y_d! of each row.
     s, log_sum : arrays or None
     energy : (n_grains,) array
     changed : int
@@ -133,8 +134,8 @@ class Found(Parcel):
 
 
 @dataclass(frozen=True)
-class Told(Parcel):
-    """What the client hears of some blocks after each pass, one after the other; they can be restored from it."""
+class BlockReport(Message):
+    """The report of consecutive blocks to the client after each pass, from which they can be restored."""
 
     unaligned = ("ids", "constant")
     ids: Array | SharedArray
@@ -142,17 +143,17 @@ class Told(Parcel):
     summaries: list[Summary]
 
 
-class RowsOutOfReachError(OSError):
-    """A worker cannot read the file with the rows."""
+class RowsOutOfReachError(TnesiError, OSError):
+    """A file with rows that a worker cannot read."""
 
 
 def narrow(ids: Array, n_fields: int) -> Array:
-    """Return the fields of points in two bytes each, where that is enough."""
+    """Return field ids as two bytes each if there are few fields."""
     return ids.astype(np.uint16) if n_fields <= _NONE else ids
 
 
 def wide(ids: Array) -> Array:
-    """Return them as the kernels want them."""
+    """Return field ids as int32, with -1 for an empty place."""
     if ids.dtype == np.int32:
         return ids
     out = ids.astype(np.int32)
@@ -161,30 +162,32 @@ def wide(ids: Array) -> Array:
 
 
 def load(block: Block, *, keep: bool) -> Block:
-    """Look for the file with the rows, and read them if they are to be kept in memory."""
+    """Check that the file with the rows exists, and read them if they are kept in memory."""
     store = block.store
     assert isinstance(store, FileStore)
     if not store.path.exists():
         raise RowsOutOfReachError(
-            f"{store.path} is not there on {gethostname()}: the workers read the rows themselves, so put the file "
-            "where all machines see it under the same name"
+            "{path} does not exist on {host}",
+            path=store.path,
+            host=gethostname(),
+            advice="workers read the rows themselves, so make the file available under the same path on all machines",
         )
     return replace(block, store=ArrayStore(store.read(slice(None)))) if keep else block
 
 
 def survey(block: Block, seed: int) -> list[Survey]:
-    """Look at the rows once."""
+    """Survey the rows of a block."""
     with single_threaded_blas():
         return list(block.part().surveys(seed))
 
 
 def take(block: Block, index: Array) -> Any:
-    """Return some rows."""
+    """Return some rows of a block."""
     return block.store.take(index)
 
 
 def find(parameters: Parameters, block: Block) -> Found:
-    """Find the fields of rows of which nothing is known."""
+    """Find the fields of the rows for the first time."""
     part, search = block.part(), parameters.search
     part.normalize(parameters.row_sum)
     with single_threaded_blas(), parameters.fields() as fields:
@@ -192,8 +195,8 @@ def find(parameters: Parameters, block: Block) -> Found:
     return _found(part, parameters, part.learn(None).energy, len(part.sums))
 
 
-def look(parameters: Parameters, block: Block, before: Found) -> Found:
-    """Improve what was found before."""
+def improve(parameters: Parameters, block: Block, before: Found) -> Found:
+    """Improve the fields of the rows."""
     part = block.part()
     part.normalize(parameters.row_sum)
     part.constant = before.constant
@@ -204,12 +207,12 @@ def look(parameters: Parameters, block: Block, before: Found) -> Found:
     return _found(part, parameters, summary.energy, summary.changed)
 
 
-def recall(parameters: Parameters, block: Block, before: Found) -> Found:
-    """Return what a search that looks at nothing else says of fields that an earlier run has found."""
+def restore(parameters: Parameters, block: Block, before: Found) -> Found:
+    """Return the activities of fields that an earlier run has found, with a frozen search."""
     part = block.part()
     part.normalize(parameters.row_sum)
     part.find_constants()
-    return look(parameters, block, replace(before, constant=part.constant))
+    return improve(parameters, block, replace(before, constant=part.constant))
 
 
 def _found(part: Part, parameters: Parameters, energy: Array, changed: int) -> Found:
@@ -218,46 +221,46 @@ def _found(part: Part, parameters: Parameters, energy: Array, changed: int) -> F
 
 
 _used: WeakKeyDictionary[Block, dict[str, SharedArray]] = WeakKeyDictionary()
-"""What tasks have shared of blocks that this process has, by its name: the next pass uses the memory again."""
+"""Shared arrays of blocks in this process, by name, whose memory the next pass reuses."""
 
 
 @contextmanager
 def _memory(
     block: Block, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, share: bool
 ) -> Iterator[Array | SharedArray]:
-    """Yield an array for what is told of a block and those after it."""
+    """Yield an array for the results of a block and its successors."""
     used = _used.setdefault(block, {})
-    array = room(shape, dtype, share=share, spare=used.pop(name, None))  # nobody else takes it at the same time
+    array = allocate(shape, dtype, share=share, spare=used.pop(name, None))  # no other task uses it meanwhile
     yield array
     if isinstance(array, SharedArray):
         used[name] = array
 
 
-def tell(block: Block, found: Sequence[Found], *, constant: bool, share: bool) -> Told:
-    """Return what the client has to know of a pass; the block is the first of those in which it was found."""
+def report(block: Block, found: Sequence[Found], *, constant: bool, share: bool) -> BlockReport:
+    """Return the report of a pass over some blocks, of which `block` is the first."""
     ids, width = [one.ids for one in found], found[0].ids.shape[1]
     with _memory(block, "ids", (sum(map(len, ids)), width), ids[0].dtype, share) as together:
         np.concatenate(ids, out=opened(together))
     summaries = [Summary(one.energy, one.changed) for one in found if one.energy is not None]
-    return Told(together, np.concatenate([one.constant for one in found]) if constant else None, summaries)
+    return BlockReport(together, np.concatenate([one.constant for one in found]) if constant else None, summaries)
 
 
 @dataclass(frozen=True)
-class Taught(Parcel):
-    """Statistics on their way to the client; those of the next pass come in the same memory where they say so."""
+class PartialStatistics(Message):
+    """Statistics of some rows; `is_reused` says whether the next pass reuses their memory."""
 
     unaligned = ("sums", "mass")
     sums: Array | SharedArray
     mass: Array
-    comes_again: bool = False
+    is_reused: bool = False
 
 
 def learn(
     blocks: Sequence[Block], found: Sequence[Found], row_sum: float, units: Units, n_fields: int, *, share: bool
-) -> Taught:
-    """Return what some blocks teach the fields."""
+) -> PartialStatistics:
+    """Return the statistics of some blocks."""
     for block in blocks[1:]:
-        _used.get(block, {}).pop("sums", None)  # it may have been the first one before a worker died or joined
+        _used.get(block, {}).pop("sums", None)  # it may have been the first block before a worker died or joined
     with _memory(blocks[0], "sums", (n_fields, blocks[0].store.n_features), np.float64, share) as sums:
         total = Statistics(opened(sums), np.empty(n_fields), units)
         total.clear()
@@ -266,12 +269,12 @@ def learn(
             part.normalize(row_sum)
             part.activities, part.constant = own.activities(), own.constant
             part.learn(total)
-    return Taught(sums, total.mass, comes_again=isinstance(sums, SharedArray))
+    return PartialStatistics(sums, total.mass, is_reused=isinstance(sums, SharedArray))
 
 
-def add(one: Taught, other: Taught, *, share: bool) -> Taught:
-    """Add up, which is exact: all are multiples of the same units."""
-    sums = room(one.sums.shape, np.float64, share=share)
+def add(one: PartialStatistics, other: PartialStatistics, *, share: bool) -> PartialStatistics:
+    """Add statistics, which is exact, since all are multiples of the same units."""
+    sums = allocate(one.sums.shape, np.float64, share=share)
     with reading(one.sums, other.sums) as (first, second):
         np.add(first, second, out=opened(sums))
-    return Taught(sums, one.mass + other.mass)
+    return PartialStatistics(sums, one.mass + other.mass)

@@ -1,4 +1,4 @@
-"""Loaded by the workers of a cluster that `fit` starts for itself."""
+"""Preloaded by the workers of a temporary cluster."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def dask_setup(worker: Any) -> None:
-    """Leave Ctrl-C, which reaches all processes of a terminal, to the client: it finishes the iteration at hand."""
+    """Ignore Ctrl-C, which all processes of a terminal receive, so that the client can complete the iteration."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
