@@ -1,4 +1,4 @@
-// From the kept scores of a point to its activities.
+// Computes the activities of a row from its best scores.
 #pragma once
 
 #include "kernels.h"

@@ -1,4 +1,4 @@
-// The top layer: online Hebbian learning with hard, margin-gated self-labels.
+// The second layer: online Hebbian learning with hard self-labels above a margin.
 #include <algorithm>
 #include <future>
 #include <vector>
@@ -15,7 +15,7 @@ void fold_scale(const ClassLayer& layer, std::size_t k) {
     for (std::size_t c = 0; c < layer.c; ++c) {
         float& weight = layer.r[c * layer.k_padded + k];
         weight *= layer.scale[k];
-        if (weight < kUnreached) weight = 0.0f;  // and no denormal numbers, which are slow
+        if (weight < kUnreached) weight = 0.0f;  // also avoids denormal numbers, which are slow
     }
     layer.scale[k] = 1.0f;
 }
@@ -31,12 +31,12 @@ void fold_all(const ClassLayer& layer) {
     std::fill(layer.scale, layer.scale + layer.k, 1.0f);
 }
 
-// The activities of the next points, which lie anywhere in memory, copied next to each other. A second thread does
-// that while the first one learns from the points before: learning itself goes point by point.
+// The activities of the next points, gathered from scattered memory. A second thread gathers while the first one
+// learns, which is sequential.
 struct Gathered {
     std::vector<std::size_t> start;  // of a point's fields
     std::vector<const float*> rows;  // a field's row of r
-    std::vector<float> values;       // and its activity
+    std::vector<float> values;       // its activity
 
     void gather(const std::int64_t* indptr, const std::int32_t* indices, const float* from, const std::int64_t* order,
                 std::size_t n, const ClassLayer& layer) {
@@ -77,7 +77,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
     std::vector<float> t(layer.k_padded);
     std::vector<double> mass(layer.k);
     std::vector<float> step(layer.k);
-    std::vector<float> voice(layer.scale, layer.scale + layer.k_padded);  // in votes a class's scale is times its size
+    std::vector<float> voice(layer.scale, layer.scale + layer.k_padded);  // scale times class size, for votes
     const auto set_voice = [&](std::size_t k) { voice[k] = layer.scale[k] * (sizes ? sizes[k] : 1.0f); };
     for (std::size_t k = 0; k < layer.k; ++k) set_voice(k);
     const Lanes& simd = lanes();
@@ -90,7 +90,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
             if (begin + chunk < n_order) next = std::async(when, gather, begin + chunk);
         }
         std::fill(mass.begin(), mass.end(), 0.0);
-        for (std::size_t at = begin; at < end; ++at) {  // activities from the weights before the batch
+        for (std::size_t at = begin; at < end; ++at) {  // votes use the weights before the batch
             const auto n = static_cast<std::size_t>(order[at]);
             std::int32_t k = label[n];
             if (k < 0 && self_label) {
@@ -104,7 +104,7 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
         }
         for (std::size_t k = 0; k < layer.k; ++k) {
             if (mass[k] == 0.0) continue;
-            // a step past the batch's mean would overshoot: with few labels and a high rate, go to the mean
+            // with few labels and a high rate, stop at the mean of the batch instead of overshooting
             const double eps = std::min(static_cast<double>(rate), 1.0 / mass[k]);
             layer.scale[k] *= static_cast<float>(1.0 - eps * mass[k]);
             if (layer.scale[k] < kFoldBelow) fold_scale(layer, k);

@@ -1,4 +1,4 @@
-// Chooses the table of innermost loops for this processor; see lanes.h.
+// Selects the table of innermost loops for this processor; see lanes.h.
 #include <atomic>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Exact search: the best C' of all inputs, which BLAS has computed.
+// Exact search: selects the best C' of all inputs, which are computed by BLAS.
 #include <functional>
 #include <vector>
 
@@ -27,7 +27,7 @@ void select_top(const float* raw, const float* scale, const Fields& fields, Acti
             const float* input = raw + n * c;
             const float* base = base_of(fields, n);
             simd.block_largest(input, base, scale[n], c, own.tops.data());
-            // the C'-th largest of the steps' maxima: nothing below it can be among the best C'
+            // no score below the C'-th largest maximum of the steps can be among the best C'
             float bar = -3.0e38f;
             if (n_steps > out.c_prime) {
                 own.sorted = own.tops;

@@ -1,4 +1,4 @@
-// Histograms of oriented gradients and of colors, pooled over a grid of cells: what ImageEncoder makes of a picture.
+// Histograms of oriented gradients and of colors, pooled over a grid of cells, for ImageEncoder.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -9,8 +9,8 @@
 namespace tnesi {
 namespace {
 
-// Where the triangular weights of the cells along an axis put a pixel: share `low` into `cell` and `high` into the next
-// one. Cells are numbered from 1: there is a cell outside at either end, and what falls into it is dropped.
+// The triangular weights of a pixel along an axis: share `low` for `cell` and `high` for the next cell. Cells are
+// numbered from 1: there is an extra cell at either end, whose content is dropped.
 struct Place {
     std::size_t cell;
     float low, high;
@@ -38,8 +38,8 @@ Box box_of(const Pictures& pictures, std::size_t n) {
             static_cast<std::size_t>(box[3])};
 }
 
-// One row of cells with a cell outside at either end, to which the pixels of a row of the picture are added; then the
-// row is added to the two rows of cells that it belongs to.
+// One row of cells with an extra cell at either end. The pixels of a row of the picture are added to it, and it is then
+// added to the two nearest rows of cells.
 class Pool {
   public:
     Pool(const Pictures& pictures, Cells cells, std::size_t n_bins)
@@ -70,7 +70,7 @@ class Pool {
     std::vector<float> sums_;
 };
 
-// The angle of (x, y) in eighths of a turn, in [0, 8]; 0 for (0, 0). Hastings' polynomial, off by less than 1e-5.
+// The angle of (x, y) in eighths of a turn, in [0, 8]; 0 for (0, 0). Hastings' polynomial, with an error below 1e-5.
 inline float eighths(float x, float y) {
     const float a = std::fabs(x), b = std::fabs(y);
     const float larger = a > b ? a : b, smaller = a > b ? b : a;
@@ -190,7 +190,7 @@ void color_histograms(const Pictures& pictures, Cells cells, float* out, int n_t
                 pool.begin_row();
                 const float* pixel = pictures.x + ((n * pictures.height + y) * pictures.width + box.left) * 3;
                 for (std::size_t x = box.left; x < box.left + box.width; ++x, pixel += 3) {
-                    // From black towards white along the edges of the color cube, the largest channel first.
+                    // from black to white along the edges of the color cube, largest channel first
                     float value[3];
                     for (std::size_t i = 0; i < 3; ++i) value[i] = std::min(std::max(pixel[i], 0.0f), 1.0f);
                     std::size_t first = 0, last = 2;

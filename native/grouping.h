@@ -1,4 +1,4 @@
-// Counting sort of (point, field) pairs by field: who owns a field finds all that concerns it together.
+// Counting sort of (row, field) pairs by field, so that the entries of a field are contiguous.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Grouping {
     std::vector<Member> members;     // in the order of the points
 };
 
-// `ids` is n x width; ids outside [0, n_groups) and activities of exactly 0 are left out. `s` may be null (all 1).
+// `ids` is n x width; ids outside [0, n_groups) and activities of exactly 0 are skipped. `s` may be null (all 1).
 inline Grouping group_by(const std::int32_t* ids, const float* s, std::size_t n, std::size_t width,
                          std::size_t n_groups) {
     Grouping out;

@@ -1,5 +1,5 @@
-// One instruction set's table of innermost loops (see lanes.h): TNESI_LANES names it, TNESI_WIDTH is its width in
-// floats. Everything but the table is in an unnamed namespace: no symbol of one build can replace another's.
+// The table of innermost loops for one instruction set (see lanes.h): TNESI_LANES is its name, TNESI_WIDTH its width in
+// floats. Everything else is in an unnamed namespace, so that builds do not share symbols.
 #include "lanes.h"
 
 #include <cstring>
@@ -36,7 +36,7 @@ inline VI as_int(V v) {
     return out;
 }
 
-// The sums of four vectors at once: far fewer shuffles than four times sum_lanes.
+// Reduces a vector to four partial sums.
 inline V4 quarter(V v) {
 #if TNESI_WIDTH == 16
     const V8 h = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
@@ -62,7 +62,7 @@ inline float max_lanes(V v) {
     return a > b ? a : b;
 }
 
-// In the same order as sum_four: a product does not depend on how many rows were multiplied together.
+// Sums in the same order as sum_four, so that a product does not depend on the number of rows multiplied together.
 inline float sum_lanes(V v) {
     const V4 q = quarter(v);
     return (q[0] + q[1]) + (q[2] + q[3]);
@@ -119,7 +119,7 @@ inline V lgamma_v(V z) {
     return (w - 0.5f) * log_v(w) - w + 0.918938533f + series - log_v(shift);
 }
 
-// A partial vector is worked on in a buffer: `fill` must be harmless to the operation.
+// The last, partial vector is padded with `fill`, which must be valid input of the operation.
 template <typename F>
 inline void for_lanes(const float* in, std::size_t n, float fill, F&& f) {
     std::size_t i = 0;
@@ -194,7 +194,7 @@ void dots(const float* points, std::size_t stride, int n_points, const float* co
     }
 }
 
-// Sums of N vectors of fields stay in registers over all values of a point.
+// Sums of N vectors of fields stay in registers for all values of a point.
 template <typename Vector, std::size_t N>
 inline void tile_dots_of(const float* values, const std::int32_t* places, std::size_t n, const float* tile,
                          std::size_t width, float* out) {
@@ -210,7 +210,7 @@ inline void tile_dots_of(const float* values, const std::int32_t* places, std::s
 void tile_dots(const float* values, const std::int32_t* places, std::size_t n, const float* tile, std::size_t width,
                float* out) {
     std::size_t at = 0;
-#if TNESI_WIDTH > 4  // else there are not as many registers
+#if TNESI_WIDTH > 4  // the baseline has too few registers
     for (; at + 64 <= width; at += 64) tile_dots_of<V, 64 / kWidth>(values, places, n, tile + at, width, out + at);
 #endif
     for (; at + 32 <= width; at += 32) tile_dots_of<V, 32 / kWidth>(values, places, n, tile + at, width, out + at);
@@ -232,7 +232,7 @@ double log_all(const float* in, std::size_t n, float* out) {
 double log_factorials(const float* x, std::size_t n, float scale) {
     double total = 0.0;
     for_lanes(x, n, 0.0f, [&](V v, std::size_t, std::size_t) {
-        bool blank = true;  // y = 1: log 1! = 0, and most of an image is blank
+        bool blank = true;  // log 1! = 0, and most pixels of an image are blank
         for (std::size_t i = 0; i < kWidth; ++i) blank &= v[i] == 0.0f;
         if (blank) return;
         const V value = lgamma_v(v * scale + 2.0f);
@@ -274,7 +274,7 @@ void block_largest(const float* raw, const float* base, float scale, std::size_t
     }
 }
 
-// Eight, sixteen bytes to floats; GCC makes a lane-by-lane affair of __builtin_convertvector here.
+// Converts bytes to floats; GCC would compile __builtin_convertvector to scalar code here.
 inline V load_wide(const std::uint8_t* p) {
 #if TNESI_WIDTH == 16
     return (V)_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -286,8 +286,8 @@ inline V load_wide(const std::uint8_t* p) {
 }
 inline V load_wide(const float* p) { return load(p); }
 
-// Sums of a few columns stay in registers over all rows; float sums are short (the caller passes few rows
-// at a time), the long sum is in double.
+// Sums of a few columns stay in registers for all rows. Float sums are short, since the caller passes few rows at a
+// time; the long sum is in double.
 template <typename T>
 inline void add_rows(const T* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum) {
     constexpr std::size_t kSpan = 8 * kWidth;
@@ -324,7 +324,7 @@ void widen_u8(const std::uint8_t* x, std::size_t n, float* out) {
     for (; i < n; ++i) out[i] = static_cast<float>(x[i]);
 }
 
-// K is the padded number of classes where it is known at compile time (most often one block), else 0.
+// K is the padded number of classes if known at compile time (usually one block), else 0.
 template <std::size_t K>
 void class_vote_of(const float* const* r, const float* s, std::size_t n, const float* scale, std::size_t k_given,
                    float* t) {
@@ -350,7 +350,7 @@ void class_vote_of(const float* const* r, const float* s, std::size_t n, const f
             store(share + i, real ? active / (real ? sum : all(1.0f)) : all(0.0f));
         });
         for (std::size_t k = 0; k < k_padded; k += kWidth) {
-            V sum[4] = {};  // four chains of additions, not one to wait for
+            V sum[4] = {};  // four independent chains hide the latency of additions
             std::size_t i = 0;
             for (; i + 4 <= m; i += 4)
                 for (std::size_t j = 0; j < 4; ++j) sum[j] += load(r[at + i + j] + k) * share[i + j];
@@ -368,7 +368,7 @@ void class_vote(const float* const* r, const float* s, std::size_t n, const floa
         class_vote_of<0>(r, s, n, scale, k_padded, t);
 }
 
-// t is padded with zeros, which can be neither best nor, where it matters, second.
+// t is padded with zeros, which do not affect the result.
 template <typename F>
 inline float largest(const float* t, std::size_t k_padded, F&& seen) {
     V top = all(0.0f);

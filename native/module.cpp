@@ -1,5 +1,5 @@
-// Python face of the kernels: checks shapes, releases the GIL, calls. Types are checked by nanobind, without
-// conversion: a silently converted copy would lose the output.
+// Python bindings of the kernels, which check shapes and release the GIL. nanobind checks types without conversion,
+// since output to a converted copy would be lost.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -41,7 +41,7 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("kernel arguments do not fit: ") + what);
 }
 
-// Whether all values are in [0, bound), without a branch, so that it vectorizes.
+// Returns whether all values are in [0, bound), without branches, so that it vectorizes.
 template <typename T>
 bool all_below(const Vector<const T>& values, std::size_t bound) {
     const T limit = static_cast<T>(std::min<std::size_t>(bound, std::numeric_limits<T>::max()));
@@ -90,7 +90,7 @@ void require_rows(const Vector<const std::int64_t>& indptr, const Vector<const s
     require(all_below(indices, n_columns), "indices name columns");
 }
 
-// Rows of `x`, dense or sparse; only the sparse ones have to be told how many columns there are.
+// Rows of `x`, dense or sparse; n_columns is only used for sparse rows.
 template <typename T>
 tnesi::Rows<T> rows_of(const Matrix<const T>& x, std::size_t, const float* scale = nullptr) {
     return {x.data(), scale, x.shape(0), x.shape(1)};
@@ -338,7 +338,7 @@ void def_for_rows(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-    m.doc() = "Native kernels of tnesi; see native/kernels.h for what each array means.";
+    m.doc() = "Native kernels of tnesi; native/kernels.h documents the arrays.";
     def_for_rows<Matrix<const std::uint8_t>>(m);
     def_for_rows<Matrix<const float>>(m);
     def_for_rows<Sparse>(m);
@@ -372,12 +372,12 @@ NB_MODULE(_native, m) {
             for (int i = 0; i < n; ++i) names.emplace_back(found[i]->name);
             return names;
         },
-        "Instruction sets that this processor can run, the widest last.");
+        "Instruction sets that this processor supports, the widest last.");
     m.def("instruction_set", [] { return std::string(tnesi::lanes().name); }, "The instruction set in use.");
     m.def(
         "use_instruction_set",
         [](const std::string& name) {
             if (!tnesi::use_lanes(name.c_str())) throw std::invalid_argument("no such instruction set here: " + name);
         },
-        arg("name"), "Choose one of instruction_sets(); for tests and measurements.");
+        arg("name"), "Select one of instruction_sets(), for tests and benchmarks.");
 }

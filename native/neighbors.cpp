@@ -1,5 +1,5 @@
-// Neighborhood search: points of one group look at the same few fields together, as a small dense product
-// whose rows stay in cache.
+// Neighborhood search: the points of a group are compared with the same few fields, as a small dense product that stays
+// in cache.
 #include <vector>
 
 #include "activate.h"
@@ -14,14 +14,14 @@ constexpr std::size_t kPointsMax = 8;  // at least Lanes::n_points
 
 struct Scratch {
     std::vector<float> points;         // kPointsMax x d_padded
-    std::vector<std::int32_t> blocks;  // blocks of columns in which some point is not blank
-    Bits filled;                       // the same, of sparse points
+    std::vector<std::int32_t> blocks;  // blocks of columns in which some point is nonzero
+    Bits filled;                       // the same, for sparse points
     std::vector<const float*> rows;    // candidate rows of log W
-    std::vector<std::int32_t> ids;     // and their fields
-    std::vector<std::size_t> mark;     // per field: the last task it was a candidate in
+    std::vector<std::int32_t> ids;     // their fields
+    std::vector<std::size_t> mark;     // per field: the last task in which it was a candidate
     std::vector<float> scores, logits;
     std::vector<Scored> best;
-    std::vector<const float*> own_rows;  // fields of a point's K^(n) that the list lacks
+    std::vector<const float*> own_rows;  // fields of K^(n) that are not in the list
     std::vector<std::int32_t> own_ids;
     std::vector<float> own_scores;
 
@@ -58,7 +58,7 @@ int load_points(const SparseRows& rows, const Member* members, std::size_t n, st
     return own.filled.take(own.blocks.data());
 }
 
-// Leaves the points blank where the next ones may not overwrite them: rows may be a million columns wide.
+// Clears the entries of sparse points, which the next points may not overwrite; rows may have a million columns.
 template <typename T>
 void clear_points(const Rows<T>&, const Member*, std::size_t, std::size_t, Scratch&) {}
 void clear_points(const SparseRows& rows, const Member* members, std::size_t n, std::size_t d_padded, Scratch& own) {
@@ -73,7 +73,7 @@ struct Task {
     std::size_t group, begin, end;  // of its members
 };
 
-// Large groups are divided: a point's scores do not depend on its company.
+// Large groups are divided, which does not change the scores of a point.
 std::vector<Task> tasks_of(const Grouping& groups, std::size_t n_groups) {
     constexpr std::size_t kMost = 96;
     std::vector<Task> tasks;
@@ -83,7 +83,7 @@ std::vector<Task> tasks_of(const Grouping& groups, std::size_t n_groups) {
     return tasks;
 }
 
-// Rows lie anywhere in memory: ask for the next ones while these are worked on.
+// Prefetches the next rows, which are scattered in memory.
 template <typename R>
 void prefetch_points(const R& rows, const std::vector<Member>& members, std::size_t begin, std::size_t end) {
     for (std::size_t at = begin; at < std::min(end, members.size()); ++at)
@@ -170,7 +170,7 @@ void build_lists(const std::int32_t* ids, std::size_t n, std::size_t c_prime, st
             std::size_t n_touched = 0;
             for (std::size_t m = groups.start[field]; m < groups.start[field + 1]; ++m) {
                 const std::int32_t* shared = ids + static_cast<std::size_t>(groups.members[m].point) * c_prime;
-                // the list serves the points whose best field this is: they count twice
+                // points whose best field this is use the list, so they count twice
                 const std::int32_t votes = shared[0] == static_cast<std::int32_t>(field) ? 2 : 1;
                 for (std::size_t i = 0; i < c_prime; ++i) {
                     if (static_cast<std::uint32_t>(shared[i]) >= c) continue;

@@ -1,9 +1,9 @@
 // Loops over independent items on plain threads.
 //
-// Threads are started per call: there is no pool to survive a fork and no OpenMP runtime to clash with
-// another library's. Items are handed out in chunks; which thread gets a chunk is not defined, so the body
-// must write only what belongs to its items. That is what makes every kernel independent of the number of
-// threads, bit for bit. A body must not throw: scratch space is allocated before.
+// Threads are started per call: there is no pool that could break after a fork, and no OpenMP runtime that could
+// conflict with that of another library. Items are distributed in chunks to any thread, so the body must write only
+// what belongs to its items. Results of kernels are therefore bitwise equal for any number of threads. A body must not
+// throw: scratch space is allocated beforehand.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace tnesi {
 
-// Calls work(worker) on n_workers threads, this one among them, or on as many as can be had: each call of work
-// takes what is left to do until nothing is.
+// Calls work(worker) on n_workers threads including this one, or on fewer if the system refuses more. Each call must
+// process items until none are left.
 template <typename Work>
 void run_workers(int n_workers, Work&& work) {
     std::vector<std::thread> helpers;
@@ -56,8 +56,8 @@ void parallel_for(std::size_t n_items, std::size_t chunk, int n_threads, Body&& 
     run_workers(n_workers, work);
 }
 
-// Calls body(step, begin, end) for chunks of [0, n_items) in each step; a step begins when the one before is done.
-// Chunks are handed out in the order of the steps: a thread that waits does so only for chunks that others work on.
+// Calls body(step, begin, end) for chunks of [0, n_items) in each step; a step starts when the previous one is done.
+// Chunks are distributed in the order of the steps, so a thread only waits for chunks that others are processing.
 template <typename Body>
 void parallel_steps(std::size_t n_steps, std::size_t n_items, std::size_t chunk, int n_threads, Body&& body) {
     const std::size_t n_chunks = (n_items + chunk - 1) / chunk;

@@ -1,5 +1,5 @@
-// Rows of any kind one by one, and a few of them as rows of floats, padded like log W, with the blocks of columns in
-// which any of them is not blank.
+// Iteration over rows of any type, and conversion of a few rows to floats, padded like log W, with their nonzero
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tnesi {
 
-// use(column, value) for what a row holds, in the order of the columns; what is 0 may be left out.
+// Calls use(column, value) for the entries of a row in column order; zeros may be skipped.
 template <typename T, typename Use>
 inline void for_values(const Rows<T>& rows, std::size_t n, Use&& use) {
     const T* x = rows.x + n * rows.d;
@@ -38,12 +38,12 @@ inline void prefetch_row(const SparseRows& rows, std::size_t n) {
     prefetch(rows.values + begin, length * sizeof(float));
 }
 
-// A set of small numbers that is read in ascending order.
+// A set of small integers that is read in ascending order.
 class Bits {
   public:
     explicit Bits(std::size_t n) : words_((n + 63) / 64, 0) {}
     void set(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << i % 64; }
-    // Empties the set into `out`; returns how many there were.
+    // Moves the elements to `out`; returns their number.
     int take(std::int32_t* out) {
         int n = 0;
         for (std::size_t w = 0; w < words_.size(); ++w)

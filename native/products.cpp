@@ -1,4 +1,4 @@
-// x . log W for a mini-batch: log W is read once, in parallel. BLAS would copy all of it first.
+// x . log W for a mini-batch: log W is read once, in parallel, while BLAS would copy it first.
 #include <vector>
 
 #include "kernels.h"

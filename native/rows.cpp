@@ -1,4 +1,4 @@
-// What is needed of each row once: a hash of its values and the constant of its likelihood.
+// Row hashes and the constants of the likelihood.
 #include <cstring>
 #include <vector>
 
@@ -28,7 +28,7 @@ void row_hashes(const R& rows, std::uint64_t seed, std::uint64_t* out, int n_thr
             for_values(rows, row, [&](std::size_t, float value) { total += static_cast<double>(value); });
             for_values(rows, row, [&](std::size_t column, float value) {
                 const float share = static_cast<float>(static_cast<double>(value) / total);
-                if (share == 0.0f) return;  // as if it were not there, which it may not be
+                if (share == 0.0f) return;  // equivalent to a missing sparse entry
                 std::uint32_t bits;
                 std::memcpy(&bits, &share, sizeof bits);
                 h = (h ^ (static_cast<std::uint64_t>(column) << 32 | bits)) * 0x9e3779b97f4a7c15ULL;

@@ -1,4 +1,4 @@
-// The best few of many scores, in a defined order: larger score first, then smaller id.
+// Selection of the best scores, in a defined order: larger scores first, then smaller ids.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct Better {
     }
 };
 
-// Keeps the best `room` of what it is offered, sorted once there are so many. Candidates come roughly best first
-// (lists are ordered by likeness), so few get in later, and an insertion is cheaper than a heap.
+// Keeps the best `room` candidates, sorted once it is full. Candidates arrive roughly best first (lists are ordered by
+// similarity), so few are inserted later, and insertion is faster than a heap.
 class Best {
   public:
     Best() = default;
@@ -36,27 +36,27 @@ class Best {
         }
     }
 
-    // Offers several, whose ids count up from `first_id`.
+    // Offers n candidates with ids from `first_id`.
     void offer(const float* scores, std::size_t n, std::int32_t first_id) {
         if (n_ == 0 && n > 0) return begin(scores, n, first_id);
         for (std::size_t i = 0; i < n; ++i) offer({scores[i], first_id + static_cast<std::int32_t>(i)});
     }
 
-    // What is below this does not get in.
+    // Scores below this are rejected.
     float bar() const { return n_ < room_ ? -3.0e38f : kept_[n_ - 1].score; }
 
-    // Returns how many there are, best first.
+    // Sorts the candidates; returns their number.
     std::size_t finish() {
         if (n_ < room_) std::sort(kept_, kept_ + n_, Better());
         return n_;
     }
 
   private:
-    // The first ones: each is put where it belongs by counting those that are better. That is quadratic, but without
-    // branches, and far faster than sorting a few dozens.
+    // Inserts the first candidates, each at the number of better ones. This is quadratic but branchless, and far faster
+    // than sorting for a few dozen.
     void begin(const float* scores, std::size_t n, std::int32_t first_id) {
         n_ = std::min(n, room_);
-        std::fill(kept_, kept_ + n_, Scored{scores[0], first_id});  // nothing is left unset even if there is a NaN
+        std::fill(kept_, kept_ + n_, Scored{scores[0], first_id});  // in case of NaN, nothing is uninitialized
         for (std::size_t i = 0; i < n; ++i) {
             const float own = scores[i];
             std::int32_t better = 0;

@@ -1,4 +1,4 @@
-// Values spread over a graph of fields: polynomials of its matrix.
+// Spreading over a graph of fields: products with polynomials of its matrix.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -10,14 +10,14 @@
 namespace tnesi {
 namespace {
 
-// Plain vectors of the baseline: memory is what a step waits for, and without fused multiply-adds the result does
-// not depend on the instruction set.
+// Baseline vectors: steps are limited by memory, and without fused multiply-adds the result does not depend on the
+// instruction set.
 constexpr std::size_t kWidth = 4;
 typedef float V __attribute__((vector_size(kWidth * sizeof(float))));
 
-constexpr std::int64_t kAhead = 16;  // entries of the matrix by which the rows they name are fetched ahead
+constexpr std::int64_t kAhead = 16;  // prefetch distance, in entries of the matrix
 
-struct alignas(kBlock * sizeof(float)) Line {  // a block of columns in a cache line of its own, not in parts of two
+struct alignas(kBlock * sizeof(float)) Line {  // a block of columns aligned to a cache line
     float columns[kBlock];
 };
 
@@ -27,7 +27,7 @@ inline V load(const float* p) {
     return v;
 }
 
-// The next Chebyshev polynomial for one field, which takes the place of the last but one in `before`.
+// Computes the next Chebyshev polynomial for one field, replacing the second to last one in `before`.
 template <std::size_t kColumns>
 void next_row(const Graph& graph, std::size_t row, bool first, const float* now, float* before) {
     const std::int64_t last = graph.indptr[graph.c] - 1;
@@ -46,7 +46,7 @@ void next_row(const Graph& graph, std::size_t row, bool first, const float* now,
     }
 }
 
-// All terms for a few columns, which do not depend on the others and, alone, stay in the cache.
+// Computes all terms for a few columns, which are independent of the others and stay in cache.
 template <std::size_t kColumns>
 void spread_panel(const Graph& graph, const float* source, const Series& series, float* out, std::size_t k_padded,
                   int n_threads) {

@@ -1,4 +1,4 @@
-// Statistics by ownership of fields: the M-step and the Hebbian step.
+// The M-step and the Hebbian step, parallel over fields.
 #include <cstring>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace tnesi {
 namespace {
 
-constexpr std::size_t kRowsAtOnce = 64;  // rows summed in float before the sum goes on in double
+constexpr std::size_t kRowsAtOnce = 64;  // rows summed in float before they are added in double
 
 inline void add_rows(const std::uint8_t* const* x, const float* factor, std::size_t n, std::size_t d, double* sum) {
     lanes().add_rows_u8(x, factor, n, d, sum);
@@ -19,7 +19,7 @@ inline void add_rows(const float* const* x, const float* factor, std::size_t n, 
     lanes().add_rows_f32(x, factor, n, d, sum);
 }
 
-// sum[d] = sum_n s_nc scale_n x_nd over a field's members; returns the mass sum_n s_nc.
+// Computes sum[d] = sum_n s_nc scale_n x_nd over the members of a field; returns the mass sum_n s_nc.
 template <typename T>
 double sum_members(const Rows<T>& rows, const Member* members, std::size_t n_members, const float* weight,
                    double* sum) {
@@ -35,14 +35,14 @@ double sum_members(const Rows<T>& rows, const Member* members, std::size_t n_mem
             mass += static_cast<double>(s);
             factor[i] = s * rows.scale[point];
             x[i] = rows.x + point * rows.d;
-            prefetch_row(rows, point);  // it lies anywhere in memory: ask for all of them before the sums need them
+            prefetch_row(rows, point);  // rows are scattered in memory
         }
         add_rows(x, factor, n, rows.d, sum);
     }
     return mass;
 }
 
-// Sums of sparse rows are in double throughout: a column has too few values for a sum in float to be worth it.
+// Sums of sparse rows are always in double: columns have too few values for sums in float to be faster.
 double sum_members(const SparseRows& rows, const Member* members, std::size_t n_members, const float* weight,
                    double* sum) {
     constexpr std::size_t kAhead = 4;
@@ -60,8 +60,8 @@ double sum_members(const SparseRows& rows, const Member* members, std::size_t n_
     return mass;
 }
 
-// Rounds to the nearest multiple of a unit, a power of two (0: not at all), what is below 2^51 of them: a double at
-// 1.5 * 2^52 units has no room for less than one.
+// Rounds values below 2^51 units to the nearest multiple of the unit, a power of two (0: no rounding), since doubles
+// near 1.5 * 2^52 units have a spacing of one unit.
 class Rounding {
   public:
     explicit Rounding(double unit) : large_(unit * 0x1.8p52) {}
@@ -71,7 +71,7 @@ class Rounding {
     double large_;
 };
 
-// W_c from its sums; changes them.
+// Computes W_c from its sums, which are modified.
 void finish_field(double* sum, double mass, const float* old_row, const Prior& prior, std::size_t d, float* row,
                   float* log_row, float* log_sum) {
     double total = mass;
@@ -159,7 +159,7 @@ void hebbian_step(const R& rows, const std::int32_t* ids, const float* s, const 
             if (begin == end) continue;
             const double mass = sum_members(rows, groups.members.data() + begin, end - begin, weight, sum);
             if (!(mass > 0.0)) continue;
-            // a step past the mean of the batch would overshoot, below 1 in the end: go to the mean at most
+            // stop at the mean of the batch: overshooting could make weights less than 1
             const double eps = std::min(static_cast<double>(rate), 1.0 / mass);
             float* row = w + field * rows.d;
             double total = 0.0;

@@ -1,6 +1,6 @@
-// Sparse rows against all fields. The weights of a few fields are packed column by column, so that a value of a row
-// meets all of them at once; a row's sums stay in registers. Weights are packed once for many rows, and only the
-// columns that these use.
+// Products of sparse rows with all fields. The weights of a few fields are packed column by column, so that a value of
+// a row is multiplied with all of them at once and the sums of a row stay in registers. Weights are packed once for
+// many rows, and only the columns that these rows use.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -17,12 +17,12 @@ namespace {
 
 static_assert(kTile <= kStep, "the best score of a tile is one number");
 constexpr std::size_t kScratch = std::size_t{1} << 23;  // floats packed at a time: 32 MB, or one tile
-constexpr std::size_t kColumns = 1024;                  // columns that a thread packs at a time
-constexpr std::size_t kKept = std::size_t{1} << 22;     // best fields so far of the rows that are searched together
+constexpr std::size_t kColumns = 1024;                  // columns packed by a thread at a time
+constexpr std::size_t kKept = std::size_t{1} << 22;     // total number of best fields of rows searched together
 
-// The columns that rows use, and the place among them of each value's column.
+// The columns that rows use, and the index among them of the column of each value.
 struct Columns {
-    std::vector<std::int32_t> used, places;  // both empty where it is most columns: then places are the columns
+    std::vector<std::int32_t> used, places;  // both empty if most columns are used: then indices are columns
     std::size_t n;
 
     explicit Columns(const SparseRows& rows) : n(rows.d) {
@@ -47,8 +47,8 @@ struct Columns {
     bool all() const { return used.empty() && n > 0; }
 };
 
-// Uninitialized memory at the border of cache lines (a vector of weights that lies across one takes twice as long to
-// load), in large pages if it is large: columns are read in no order, and small pages take as long to get as to fill.
+// Uninitialized memory, aligned to cache lines (loading a vector across a border takes twice as long), and in large
+// pages if it is large, since columns are read in random order and allocating small pages is slow.
 class Packed {
   public:
     explicit Packed(std::size_t n) {
@@ -88,8 +88,8 @@ void pack(const float* log_w, std::size_t first_field, std::size_t c, std::size_
     }
 }
 
-// use(row, first_field, n_fields, sums, worker) for all rows and fields; the fields of a row in ascending order, on one
-// thread at a time.
+// Calls use(row, first_field, n_fields, sums, worker) for all rows and fields. The fields of a row are processed in
+// ascending order, by one thread at a time.
 template <typename Use>
 void for_tiles(const SparseRows& rows, const float* log_w, std::size_t c, std::size_t d_padded, int n_threads,
                Use&& use) {
