@@ -27,10 +27,7 @@ def test_checkpoint_and_resume(run: Callable[..., Any], run_json: Callable[..., 
 
 def test_errors_are_in_the_words_of_the_command(run: Callable[..., Any], tmp_path: Path) -> None:
     words = ["fit", "digits", "--labels-per-class", 3, "--fields", 60, "-o", tmp_path / "m.tnesi"]
-    assert (
-        "--resume needs the folder that has the state: pass it as --checkpoint"
-        in run(*words, "--resume", code=1).stderr
-    )
+    assert "--resume needs the folder with the state: pass it as --checkpoint" in run(*words, "--resume", code=1).stderr
     state = ["--checkpoint", tmp_path / "state"]
     run(*words, *state, "--max-iter", 1)
     said = " ".join(run(*words, *state, "--resume", "--row-sum", 170, code=1).stderr.split())

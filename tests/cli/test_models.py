@@ -177,7 +177,7 @@ def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tm
     assert "--unknown-classes needs labels, and there are none: give --labels" in said
     np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
     assert (
-        "no labels at all"
+        "y has no labels"
         in run("fit", tmp_path / "d.npz", "--encoder", "none", "-o", tmp_path / "m.tnesi", code=1).stderr
     )
 

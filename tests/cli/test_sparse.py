@@ -86,6 +86,6 @@ def test_fields_that_do_not_fit(run: Callable[..., Any], tmp_path: Path) -> None
     said = run(
         "fit", tmp_path / "wide.npz", "--fields", 30, "--row-sum", 3e9, "-o", tmp_path / "m.tnesi", code=1
     ).output
-    assert "30 fields of 2000000000 features take 1440.0 GB of memory to learn" in said
+    assert "30 fields of 2000000000 features need 1440.0 GB of memory" in said
     assert "use fewer features" in said
     assert "n_components" not in said

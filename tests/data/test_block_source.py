@@ -35,7 +35,7 @@ def test_learning_from_blocks() -> None:
     found = PoissonMixture(5, random_state=0).fit(BlockSource(blocks(), 100))
     expected = PoissonMixture(5, random_state=0).fit(X)
     np.testing.assert_array_equal(found.means_, expected.means_)
-    with pytest.raises(ValueError, match="say how many there are"):
+    with pytest.raises(ValueError, match="pass the correct number of rows"):
         PoissonMixture(5).fit(BlockSource(blocks(), 99))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tnesi.errors import InvalidDataError, TnesiError
+from tnesi.errors import InvalidDataError
 from tnesi.estimators.parameters import check_rows
 from tnesi.execution.spool import IN_MEMORY
 from tnesi.execution.store import grain_rows
@@ -55,15 +55,8 @@ def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bo
     try:
         return check_rows(estimator, block, reset=reset)
     except ValueError as error:
-        message = error.message if isinstance(error, TnesiError) else "{reason}"
-        values = error.values if isinstance(error, TnesiError) else {"reason": error}
-        raise InvalidDataError(
-            "in rows {first} to {last}: " + message,
-            advice=error.advice if isinstance(error, TnesiError) else "",
-            first=start,
-            last=start + len(block) - 1,
-            **values,
-        ) from error
+        last = start + len(block) - 1
+        raise InvalidDataError("in rows {first} to {last}: {reason}", first=start, last=last, reason=error) from error
 
 
 def _blocks(X: Any) -> Iterator[Array]:

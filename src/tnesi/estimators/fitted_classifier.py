@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.blocks import checked_blocks
 from tnesi.estimators.poisson_mixture import PoissonMixture
-from tnesi.labeling.labels import given_labels, is_unlabeled
+from tnesi.labeling.labels import encode_labels, given_labels, is_unlabeled, present_labels
 from tnesi.labeling.second_layer import label_confidence
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.rows import Matrix
@@ -211,6 +211,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
                 advice="call fit, or save the original again with training=True",
             )
         return model, model.rows
+
+    def _relabeled(self, y: Any) -> tuple[ClassifierModel, StoredRows, Array, Array]:
+        """Return the model, its training rows, and new labels of these as class numbers, with their classes."""
+        model, rows = self._stored()
+        label, names = encode_labels(y, self.unlabeled)
+        if rows.present is not None and label.size == rows.n_given:
+            label, names = present_labels(label, names, rows.present)
+        if label.size != len(rows):
+            raise InvalidDataError(
+                "y has {given} labels, but fit has learned from {known} rows",
+                parameter="y",
+                advice="pass one for each",
+                given=label.size,
+                known=len(rows),
+            )
+        return model, rows, label, names
 
     def _confidence(self) -> tuple[Array, Array]:
         model = self._labeled()

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from tnesi.errors import InvalidDataError, InvalidParameterError
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.mixture_parameters import LARGEST_PRIOR_STRENGTH, MOST, check_fields, check_run
 from tnesi.estimators.parameters import check_integer, check_real, reject, unchanged_on_failure
@@ -191,18 +191,7 @@ class NeuralSimpletron(FittedClassifier):
                 parameter="recurrent",
                 advice="call fit instead",
             )
-        model, rows = self._stored()
-        label, names = encode_labels(y, self.unlabeled)
-        if rows.present is not None and label.size == rows.n_given:
-            label, names = present_labels(label, names, rows.present)
-        if label.size != len(rows):
-            raise InvalidDataError(
-                "y has {given} labels, but fit has learned from {known} rows",
-                given=label.size,
-                known=len(rows),
-                parameter="y",
-                advice="pass one for each",
-            )
+        model, rows, label, names = self._relabeled(y)
         top = self._top_layer(label, names.size, rows.weight, int(check_random_state(self.random_state).randint(2**31)))
         top.begin(rows.activities.shape[1])
         top.learn(rows.activities)

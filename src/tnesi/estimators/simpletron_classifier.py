@@ -360,18 +360,7 @@ class SimpletronClassifier(FittedClassifier):
             raise InvalidDataError(
                 "not all rows of a stream are kept", advice="pass the rows with labels to partial_fit instead"
             )
-        model, rows = self._stored()
-        label, names = encode_labels(y, self.unlabeled)
-        if rows.present is not None and label.size == rows.n_given:
-            label, names = present_labels(label, names, rows.present)
-        if label.size != len(rows):
-            raise InvalidDataError(
-                "y has {given} labels, but fit has learned from {known} rows",
-                given=label.size,
-                known=len(rows),
-                parameter="y",
-                advice="pass one for each",
-            )
+        model, _, label, names = self._relabeled(y)
         seed = int(check_random_state(self._base().random_state).randint(2**31))
         labeler = self._known_labeler()
         learned = learn_labels(labeler, self._labeling(), label, names, seed)

@@ -12,7 +12,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
-from tnesi.kernels.reference import Given
+from tnesi.kernels.reference import Given as Given
 
 if TYPE_CHECKING:
     from tnesi.kernels import reference as _backend
@@ -70,29 +70,6 @@ search_all = _backend.search_all
 search_groups = _backend.search_groups
 select_top = _backend.select_top
 spread = _backend.spread
-
-__all__ = [
-    "BLOCK",
-    "FORCED",
-    "NATIVE",
-    "Given",
-    "add_statistics",
-    "build_lists",
-    "color_histograms",
-    "finish_m_step",
-    "hebbian_step",
-    "learn_classes",
-    "log_factorials",
-    "m_step",
-    "oriented_gradients",
-    "padded",
-    "products",
-    "row_hashes",
-    "search_all",
-    "search_groups",
-    "select_top",
-    "spread",
-]
 
 
 def padded(n: int) -> int:
