@@ -140,7 +140,7 @@ def _check_fields(header: Header, arrays: dict[str, Array]) -> None:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise ValueError(f"invalid values: it must hold that {what}")
+        raise ValueError(f"failed check: {what}")
 
 
 def _all_in(values: Array, low: int, end: int) -> bool:
