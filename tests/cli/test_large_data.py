@@ -31,7 +31,7 @@ def test_errors_are_in_the_words_of_the_command(run: Callable[..., Any], tmp_pat
     state = ["--checkpoint", tmp_path / "state"]
     run(*words, *state, "--max-iter", 1)
     said = " ".join(run(*words, *state, "--resume", "--row-sum", 170, code=1).stderr.split())
-    assert "a fit with other row_sum" in said
+    assert "a fit with different row_sum" in said
 
 
 @pytest.mark.parametrize("kind", ["csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "npy"))])
