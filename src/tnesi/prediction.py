@@ -48,8 +48,10 @@ def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = Non
         size = max(1, min(_ROWS, _BYTES // rows.row_bytes))
     if rows.n_features != model.n_features_in_:
         raise DataError(
-            f"the data have {rows.n_features} features, the model was learned from {model.n_features_in_}: give data "
-            "of the same kind"
+            "the data have {n_features} features, the model was learned from {n_features_in_}",
+            advice="give data of the same kind",
+            n_features=rows.n_features,
+            n_features_in_=model.n_features_in_,
         )
     blocks = iter(rows.parts(size))
     start = 0
@@ -61,7 +63,11 @@ def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = Non
                 t = model.predict_proba(block)
             except ValueError as error:
                 raise DataError(
-                    f"in rows {start} to {start + block.shape[0] - 1}, counted from {start}: {error}"
+                    "in rows {start} to {start2}, counted from {start}",
+                    advice="{error}",
+                    start=start,
+                    start2=start + block.shape[0] - 1,
+                    error=error,
                 ) from error
             yield Predicted(start, t.argmax(axis=1), t.max(axis=1), margins(t))
             start += block.shape[0]
@@ -154,11 +160,14 @@ def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> It
     code_of = {_key(k): i for i, k in enumerate(named)}
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in named))]
     if not given:
-        raise DataError(f"{data.name} has no labels to compare with")
+        raise DataError("{name} has no labels to compare with", name=data.name)
     if not any(_key(v) in code_of for v in given):
         raise DataError(
-            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({named[0]}, ...): give "
-            "labels of the same kind"
+            "none of the labels of {name} ({given}, ...) is a class of the model ({named}, ...)",
+            advice="give labels of the same kind",
+            name=data.name,
+            given=given[0],
+            named=named[0],
         )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
     code_of |= {name: len(named) if model.has_unknown_class_ else len(named) + i for i, name in enumerate(strangers)}

@@ -46,7 +46,7 @@ _PLAIN_EVERY = 10.0
 """Seconds between lines of progress where there is no terminal."""
 
 
-def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
+def report_errors(command: Callable[P, R]) -> Callable[P, R]:
     """End with a clear line and exit code 1 where input is at fault, with 130 after Ctrl-C."""
 
     @wraps(command)
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def told_of_ctrl_c(progress: Progress) -> Iterator[None]:
+def announce_interrupt(progress: Progress) -> Iterator[None]:
     """Within, Ctrl-C is answered at once, since learning takes a while to come to a good end."""
 
     def answer(*_: Any) -> None:

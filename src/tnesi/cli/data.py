@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.cli.console import Json, Output, Quiet, report_errors
 from tnesi.system.progress import tell_parts
 
 app = typer.Typer(help="Data sets that have a name: list them, fetch them, look at one.", no_args_is_help=True)
@@ -19,7 +19,7 @@ _FACTS = (
 
 
 @app.command("list")
-@errors_for_people
+@report_errors
 def list_(as_json: Json = False) -> None:
     """List the data sets, and which of them are on this machine."""
     from tnesi.data.datasets.named import NAMES, describe
@@ -33,7 +33,7 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command()
-@errors_for_people
+@report_errors
 def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
     """Download a data set into the cache; a download that was cut off goes on where it stopped."""
     from tnesi.data.datasets.named import fetch as fetch_data
@@ -46,7 +46,7 @@ def fetch(name: Name, quiet: Quiet = False, as_json: Json = False) -> None:
 
 
 @app.command()
-@errors_for_people
+@report_errors
 def info(name: Name, as_json: Json = False) -> None:
     """Tell what a data set is, where it comes from and where its files are looked for."""
     from tnesi.data.datasets.named import describe

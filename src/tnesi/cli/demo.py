@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.cli.console import Json, Output, Quiet, report_errors
 
 
-@errors_for_people
+@report_errors
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="PICTURE", help="The plot, a PNG file.")] = Path(
         "demo.png"

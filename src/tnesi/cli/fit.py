@@ -16,10 +16,10 @@ from tnesi.cli.console import (
     Quiet,
     Seed,
     Threads,
-    errors_for_people,
+    report_errors,
     file_size,
     percent,
-    told_of_ctrl_c,
+    announce_interrupt,
 )
 from tnesi.cli.encoding import (
     Embed,
@@ -45,7 +45,7 @@ from tnesi.cli.options import (
     read_fields,
     read_row_sum,
     read_truncation,
-    tell_of_scales,
+    warn_about_scales,
 )
 from tnesi.system.progress import Progress, iteration_of, tell_parts
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 Model = Union["SimpletronClassifier", "PoissonMixture"]
 
 
-@errors_for_people
+@report_errors
 def fit(
     data: AnyData,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
@@ -162,11 +162,11 @@ def fit(
                 tested, skipped_tests = encode_data(chosen, tested, progress, strict=strict)
                 skipped += skipped_tests
         else:
-            tell_of_scales(found)
+            warn_about_scales(found)
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # an error where there should be some
         progress.tell("looking at the data")
-        with told_of_ctrl_c(progress):
+        with announce_interrupt(progress):
             model = _learn(classifier, found, y, progress)
     learned = time.perf_counter() - began
     _keep(model, chosen, found, n_labels, output, seed=seed, training=training_state)
@@ -248,7 +248,7 @@ def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Prog
 
 def _rows(found: Data, progress: Progress) -> Any:
     """Return the rows as they are learned from: in memory, or block by block where there are many."""
-    from tnesi.data.block_source import TellingSource
+    from tnesi.data.block_source import ProgressSource
     from tnesi.data.readers.sparse import CsrSource
     from tnesi.data.source import ArraySource
     from tnesi.execution.spool import IN_MEMORY
@@ -256,7 +256,7 @@ def _rows(found: Data, progress: Progress) -> Any:
     rows = found.rows
     if isinstance(rows, ArraySource | CsrSource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
         return found.X
-    return TellingSource(rows, tell_parts(progress))
+    return ProgressSource(rows, tell_parts(progress))
 
 
 def _keep(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Json, Output, Seed, errors_for_people, file_size
+from tnesi.cli.console import Json, Output, Seed, report_errors, file_size
 from tnesi.cli.predict import Model
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _MOST_IN_PICTURE = 2000
 Shape = Annotated[str | None, typer.Option(metavar="HxW", help="Height and width, e.g. 28x28; as learned by default.")]
 
 
-@errors_for_people
+@report_errors
 def info(model: Model, as_json: Json = False) -> None:
     """Tell what a model file holds and where it comes from, without loading it."""
     from tnesi.model_file import read_header
@@ -79,7 +79,7 @@ def info(model: Model, as_json: Json = False) -> None:
     )
 
 
-@errors_for_people
+@report_errors
 def show(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="A picture: .png, .svg or .pdf.")],
@@ -114,7 +114,7 @@ def show(
     out.finish(output=output, mixtures=n_mixtures, labeling=method)
 
 
-@errors_for_people
+@report_errors
 def sample(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="A picture (.png, .svg, .pdf), or data: .npy, .csv.")],

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tnesi.cli import end_undisturbed, when_ending
-from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
-from tnesi.cli.options import AnyData, tell_of_scales
+from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, report_errors
+from tnesi.cli.options import AnyData, warn_about_scales
 from tnesi.system.files import replacing
 from tnesi.system.progress import tell_parts
 
@@ -36,7 +36,7 @@ _SWITCH = 5e-4
 """Seconds after which a thread that learns lets one that answers go first."""
 
 
-@errors_for_people
+@report_errors
 def label(
     data: AnyData,
     model: Annotated[
@@ -125,7 +125,7 @@ def label(
         check_sums(sums)
         if n_zero := int((sums == 0).sum()):
             warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
-        tell_of_scales(found)
+        warn_about_scales(found)
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)

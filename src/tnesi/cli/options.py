@@ -93,7 +93,7 @@ def check_output(output: Path, *inputs: Path | str | None) -> None:
     check_place(output)
 
 
-def tell_of_scales(data: Data) -> None:
+def warn_about_scales(data: Data) -> None:
     """Warn of columns that cannot be compared."""
     from tnesi.data.scales import unequal_columns
 

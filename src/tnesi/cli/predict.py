@@ -19,7 +19,7 @@ from tnesi.cli.console import (
     Output,
     Quiet,
     Threads,
-    errors_for_people,
+    report_errors,
     percent,
     printable,
 )
@@ -40,7 +40,7 @@ _UNKNOWN = "unknown"
 Part = Annotated[str | None, typer.Option(help="Of a data set with two parts: train or test (the default).")]
 
 
-@errors_for_people
+@report_errors
 def predict(
     model: Model,
     data: AnyData,
@@ -152,7 +152,7 @@ def _writing(output: Path) -> Iterator[TextIO]:
         yield file
 
 
-@errors_for_people
+@report_errors
 def evaluate(
     model: Model,
     data: AnyData,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.cli.console import Json, Output, Quiet, report_errors
 
 if TYPE_CHECKING:
     from tnesi.paper import RunFolder
 
 
-@errors_for_people
+@report_errors
 def reproduce(
     target: Annotated[
         str,
@@ -88,7 +88,7 @@ def reproduce(
     out.finish(results=results)
 
 
-@errors_for_people
+@report_errors
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder that `tnesi reproduce` made.")],
     output: Annotated[

@@ -15,14 +15,14 @@ from tnesi.cli.console import (
     Quiet,
     Seed,
     Threads,
-    errors_for_people,
+    report_errors,
     percent,
 )
 from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, drawn_labels, read_fields
 from tnesi.system.progress import tell_parts
 
 
-@errors_for_people
+@report_errors
 def tune(
     data: AnyData,
     labels: Labels = None,

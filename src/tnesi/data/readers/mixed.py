@@ -1,7 +1,7 @@
-"""Tables as people have them: columns of texts, categories, dates and missing values, in CSV, Parquet or JSON lines.
+"""Tables with text, categories, dates or missing values, in CSV, Parquet or JSON lines.
 
-They are held in memory as Arrow tables, and have no numbers until `tnesi.encoders.TableEncoder` (or, where the only
-column is one of texts, `tnesi.encoders.TextEncoder`) has encoded them.
+They are held in memory as Arrow tables. `tnesi.encoders.TableEncoder` converts them to numbers, or
+`tnesi.encoders.TextEncoder` if the only column is text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tnesi.types import Array
 
 _HEAD = 2**20
 _TEXT_FROM = 40
-"""Mean length, in characters, from which the entries of the only column of texts are documents."""
+"""Minimum mean length, in characters, for a single text column to hold documents."""
 
 
 class MixedSource(Source):
@@ -33,7 +33,7 @@ class MixedSource(Source):
     Attributes
     ----------
     table : pyarrow.Table
-        Its columns are features, under distinct names.
+        The features, with unique column names.
     """
 
     dtype = np.dtype(np.float32)
@@ -54,7 +54,7 @@ class MixedSource(Source):
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(
-            "the columns are not all numbers: encode them first, for example with tnesi.encoders.TableEncoder"
+            "the columns are not all numbers", advice="encode them first, for example with tnesi.encoders.TableEncoder"
         )
 
 
@@ -65,7 +65,7 @@ def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
     with damaged(path), open_plain(path) as file:
         lines = [line for line in io.StringIO(decode(file.read(_HEAD), path), newline=None) if line.strip()]
     if not lines:
-        raise DataError(f"{path} is empty: there is nothing to learn from")
+        raise DataError("{path} is empty", path=path)
     delimiter = find_delimiter(lines[0])
     top = [cell.strip() for cell in split_cells(lines[0].rstrip("\n"), delimiter)]
     has_names = (
@@ -104,11 +104,11 @@ def _data(table: Any, label_column: str | int | None, path: Path) -> Data:
     index = [i for i, name in enumerate(names) if name in INDEX_NAMES and i != label]
     features = [i for i in range(len(names)) if i != label and i not in index]
     if not features:
-        raise DataError(f"{path} has no columns but the labels")
+        raise DataError("{path} has no columns except the labels", path=path)
     check_shape(table.num_rows, len(features), path)
-    notes = [f"the index column {names[i]!r} left out" for i in index]
+    notes = [f"index column {names[i]!r} omitted" for i in index]
     if label is not None and label_column is None:
-        notes.append(f"labels from the column {names[label]!r}")
+        notes.append(f"labels from column {names[label]!r}")
     labels = None
     if label is not None:
         labels = parse_labels([None if v is None else str(v) for v in table.column(label).to_pylist()], path)
@@ -117,7 +117,7 @@ def _data(table: Any, label_column: str | int | None, path: Path) -> Data:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Number the later ones among equal names."""
+    """Make names unique by numbering duplicates."""
     seen: dict[str, int] = {}
     out = []
     for name in names:
