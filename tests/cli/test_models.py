@@ -102,7 +102,7 @@ def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callabl
     (doubt,) = run_json(*words)["doubtful"]
     assert {doubt["name"], doubt["rival"]} == {"a", "b"}
     assert doubt["confidence"] < 0.8
-    assert "may be confused with" in run(*words).stdout
+    assert "may be swapped" in run(*words).stdout
 
 
 @pytest.mark.slow
@@ -171,6 +171,42 @@ def test_predictions_are_those_of_the_estimator(
     ordered = np.sort(t, axis=1)
     assert np.allclose([float(row["probability"]) for row in found], ordered[:, -1], atol=1e-6)
     assert np.allclose([float(row["margin"]) for row in found], ordered[:, -1] - ordered[:, -2], atol=1e-6)
+
+
+def test_doubtful_predictions(
+    run: Callable[..., Any], run_json: Callable[..., Any], model: Path, tmp_path: Path
+) -> None:
+    """They are counted, come first on request, or alone; the lines are the same."""
+
+    def lines(*words: Any) -> list[str]:
+        found: list[str] = run("predict", model, "digits", "-o", "-", "-q", *words).stdout.splitlines()
+        assert found[0] == "row,label,probability,margin"
+        return found[1:]
+
+    everything = lines()
+    margin = np.array([float(line.split(",")[3]) for line in everything])
+    below = float(np.quantile(margin, 0.2)) + 1e-5
+    doubtful = np.flatnonzero(margin < below)
+    assert 0 < doubtful.size < margin.size
+    ordered = lines("--sort", "doubt")
+    assert sorted(ordered) == sorted(everything)
+    assert (np.diff([float(line.split(",")[3]) for line in ordered]) >= 0).all()
+    only = ("--only-doubtful", "--doubtful-below", below)
+    assert lines(*only) == [everything[row] for row in doubtful]
+    assert sorted(lines(*only, "--sort", "doubt")) == sorted(everything[row] for row in doubtful)
+    out = ("predict", model, "digits", "-o", tmp_path / "p.csv", "--doubtful-below", below)
+    found = run_json(*out, "--only-doubtful")
+    assert (found["doubtful"], found["rows"]) == (doubtful.size, margin.size)
+    assert f"{doubtful.size} are doubtful (margin below {below:g})" in run(*out).stdout
+    assert run_json("predict", model, "digits", "-o", tmp_path / "p.csv")["doubtful"] == (margin < 0.5).sum()
+    assert (
+        lines("--only-doubtful", "--doubtful-below", 0)
+        == lines("--only-doubtful", "--doubtful-below", 0, "--sort", "doubt")
+        == []
+    )
+    assert (
+        "--sort best is not row or doubt" in run("predict", model, "digits", "-o", "-", "--sort", "best", code=1).stderr
+    )
 
 
 def test_predictions_to_standard_output(run: Callable[..., Any], model: Path) -> None:
