@@ -36,7 +36,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "--fields=99999 is more than"),
         (("fit", "digits", "--fields", "99999", "-o", "{}/m.tnesi"), "pass fewer, or --fields auto"),
         (("fit", "digits", "--labeling", "best", "-o", "{}/m.tnesi"), "--labeling='best'"),
-        (("fit", "digits", "--threshold", "0.7", "-o", "{}/m.tnesi"), "give --labeling self-labeling, too"),
+        (("fit", "digits", "--threshold", "0.7", "-o", "{}/m.tnesi"), "--threshold needs --labeling self-labeling"),
         (
             ("fit", "digits", "--threshold", "2", "--labeling", "self-labeling", "-o", "{}/m.tnesi"),
             "--threshold=2",
@@ -48,7 +48,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("predict", "{}/none.tnesi", "digits", "-o", "{}/p.csv"), "none.tnesi"),
         (("info", "{}"), "{}"),
         (("tune", "digits", "--truncation", "a", "--labels-per-class", "4"), "--truncation a"),
-        (("reproduce", "mnist-tabel"), "choose of mnist-table"),
+        (("reproduce", "mnist-tabel"), "choose one of mnist-table"),
         (("reproduce", "digits-table", "--seeds", "1-"), "--seeds 1-"),
         (("reproduce", "digits-table", "--solver", "adam"), "--solver adam"),
         (("report", "{}"), "not a run folder"),

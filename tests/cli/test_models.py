@@ -75,7 +75,7 @@ def test_labeling(run: Callable[..., Any], run_json: Callable[..., Any], tmp_pat
     for method, said in (
         ("clusters", "The labels name clusters"),
         ("spreading", "the class of similar rows"),
-        ("self-labeling", "labeled themselves"),
+        ("self-labeling", "were labeled with it"),
         ("supervised", "from labeled rows only"),
     ):
         assert said in run(*words, "--labeling", method).stdout
@@ -112,7 +112,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
     np.savez(tmp_path / "d.npz", X=X, y=names[np.where(np.arange(len(y)) < 400, y, 9)])
     place = tmp_path / "m.tnesi"
     words = ("fit", tmp_path / "d.npz", "--unknown-classes", 3, "--fields", 150, "-o", place)
-    assert "% of the rows are of unknown classes" in run(*words).stdout
+    assert "% of the rows belong to unknown classes" in run(*words).stdout
     told = run_json(*words)
     assert told["classes"] == [*"abcdefg"]
     assert told["unknown_share"] == pytest.approx(0.3, abs=0.28)  # over 20 seeds 0.22 +- 0.04
@@ -135,7 +135,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
 def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--unknown-classes", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "--unknown-classes needs labels, and there are none: give --labels" in said
+    assert "--unknown-classes needs labels: pass --labels" in said
     np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
     assert "no labels at all" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", code=1).stderr
 
@@ -143,7 +143,7 @@ def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tm
 def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "--mixtures needs labels, and there are none: give --labels" in said
+    assert "--mixtures needs labels: pass --labels" in said
     run("fit", "digits", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
 
 
@@ -247,7 +247,7 @@ def test_columns_are_known_by_their_names(run: Callable[..., Any], table: Path, 
     for name in ("moved", "more"):
         predict(tmp_path / f"{name}.csv")
         assert (tmp_path / "p.csv").read_text() == expected
-    assert "there is no column 'p0'" in predict(tmp_path / "fewer.csv", code=1).stderr
+    assert "column 'p0', used by the model, is missing" in predict(tmp_path / "fewer.csv", code=1).stderr
 
 
 def test_evaluate(run: Callable[..., Any], run_json: Callable[..., Any], model: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_marker_for_no_label(run_json: Callable[..., Any], digits: Any, tmp_pa
 def test_labels_are_of_all_rows(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("row,label\n0,1\n")
     refused = run("evaluate", model, "digits", "--part", "test", "--labels", tmp_path / "y.csv", code=1)
-    assert "leave out --part" in refused.stderr
+    assert "omit --part" in refused.stderr
 
 
 def test_predictions_into_a_pipe_and_through_a_link(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_nothing_that_is_read_is_written(run: Callable[..., Any], table: Path, m
     mine = tmp_path / "mine.csv"
     mine.write_bytes(table.read_bytes())
     refused = run("fit", mine, "--label-column", "kind", "-o", mine, code=1).stderr
-    assert "is what is read" in refused
+    assert "is an input" in refused
     run("predict", model, mine, "--label-column", "kind", "-o", mine, code=1)
     run("predict", model, "digits", "-o", model, code=1)
     assert mine.read_bytes() == table.read_bytes()
