@@ -122,9 +122,7 @@ def _lines(file: IO[str], path: Path) -> Iterator[str]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise DataError(
-                "{path} has a line of more than {longest_line} characters",
-                path=path,
-                longest_line=_LONGEST_LINE,
+                "{path} has a line of more than {longest_line} characters", path=path, longest_line=_LONGEST_LINE
             )
         yield line
 

@@ -197,10 +197,7 @@ def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, i
     """Return the shape if it is not empty, else raise an error."""
     if n_rows < 1 or n_features < 1:
         raise DataError(
-            "{where} is empty: {n_rows} rows of {n_features} values",
-            where=where,
-            n_rows=n_rows,
-            n_features=n_features,
+            "{where} is empty: {n_rows} rows of {n_features} values", where=where, n_rows=n_rows, n_features=n_features
         )
     return int(n_rows), int(n_features)
 

@@ -118,10 +118,7 @@ class RunFolder:
             found = json.loads(_content(self.path / CONFIGURATION))
         except FileNotFoundError:
             raise DataNotFoundError(
-                "{path} is not a run folder",
-                advice="pass one with a file {file}",
-                path=self.path,
-                file=CONFIGURATION,
+                "{path} is not a run folder", advice="pass one with a file {file}", path=self.path, file=CONFIGURATION
             ) from None
         except (ValueError, RecursionError) as error:
             raise DataError(

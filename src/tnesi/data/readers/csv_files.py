@@ -186,11 +186,7 @@ def _find_layout(path: Path) -> _Layout:
         )
     if below and len(below) != len(top):
         raise DataError(
-            "{path} has lines of {n} and {n2} cells",
-            advice="correct the file",
-            path=path,
-            n=len(top),
-            n2=len(below),
+            "{path} has lines of {n} and {n2} cells", advice="correct the file", path=path, n=len(top), n2=len(below)
         )
     block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE
     if _is_header(top, below):
