@@ -98,12 +98,9 @@ def plain(frame: pd.DataFrame) -> Array:
             frame[column] = values.astype(str)
     encoder = make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include=np.number)),
-        (
-            OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist"),
-            make_column_selector(dtype_exclude=np.number),
-        ),
+        (OneHotEncoder(min_frequency=2), make_column_selector(dtype_exclude=np.number)),
         sparse_threshold=0,
-    )  # fmt: skip
+    )
     return np.asarray(encoder.fit_transform(frame))
 
 
@@ -135,9 +132,9 @@ def measure(options: argparse.Namespace) -> list[Row]:
             return few_labels(y, n, rng)
 
         found = errors(X, [X, plain(frame)], y, draw, DRAWS, options.mixtures)
-        for i, (n, (error, encoded, usual)) in enumerate(found.items()):
+        for i, (n, (error, encoded, standard)) in enumerate(found.items()):
             reach = REACH[name][i] if name in REACH else None
-            note = f"logistic regression: {encoded:.1f} on the same rows, {usual:.1f} on the usual ones"
+            note = f"logistic regression: {encoded:.1f} on the same rows, {standard:.1f} on the usual ones"
             rows.append(Row(f"{name}, {n} per class", error, "%", reach, note=note))
             print_table(rows[-1:])
     for seed in range(3):

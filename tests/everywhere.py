@@ -56,7 +56,7 @@ def configurations() -> list[Configuration]:
     """Return those that this machine can run."""
     code = "import tnesi.kernels._native as n; print(*n.instruction_sets())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout.split()
-    levels = [Configuration(name, True, {"TNESI_KERNELS": name}) for name in ["numpy", *found]]
+    levels = [Configuration(name, name != "numpy", {"TNESI_KERNELS": name}) for name in [*found, "numpy"]]
     cores = ["Haswell", "Zen", *(["SkylakeX"] if _processor_has("avx512f") else []), "Prescott"]
     blas = [Configuration(f"blas-{name}", False, {"OPENBLAS_CORETYPE": name}) for name in cores]
     nothing = str(FOLDER / "nothing")

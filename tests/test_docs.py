@@ -209,6 +209,12 @@ def write_files(folder: Path) -> None:
         for place in places:
             (folder / place).mkdir(parents=True, exist_ok=True)
             Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(folder / place / f"{i:03}.png")
+    words = {"sport": ["match", "goal", "player"], "money": ["bank", "market", "price"]}
+    for i in range(60):
+        topic = list(words)[i % 2]
+        place = folder / "articles" / (topic if i < 20 else "")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{i:03}.txt").write_text(" ".join([*words[topic], f"day{i % 7}", words[topic][i % 3]]))
 
 
 def known_names(page: Path) -> dict[str, Any]:

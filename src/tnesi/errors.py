@@ -60,9 +60,9 @@ class TnesiError(Exception):
         super().__init__(message)
         self.message, self.parameter, self.row, self.advice, self.values = message, parameter, row, advice, values
 
-    def text(self, spell: Spelling = python_spelling) -> str:
-        """Return message and advice with parameters spelled by `spell(name, value)`."""
-        names = _Names(self.values, spell)
+    def text(self, spell: Spelling | None = None) -> str:
+        """Return message and advice with parameters spelled by `spell(name, value)`, by default as in Python."""
+        names = _Names(self.values, spell or python_spelling)
         return ": ".join(part.format_map(names) for part in (self.message, self.advice) if part)
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ def run_json(run: Run) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def model(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("model") / "digits.tnesi"
-    run("fit", "digits", "--labels-per-class", 10, "-o", place, "--quiet")
+    run("fit", "digits", "--encoder", "none", "--labels-per-class", 10, "-o", place, "--quiet")
     return place
 
 

@@ -19,13 +19,28 @@ PNG = b"\x89PNG"
 
 
 def test_fit_says_what_it_learned(run: Callable[..., Any], tmp_path: Path) -> None:
-    said = run("fit", "digits", "--labels-per-class", 5, "--seed", 3, "-o", tmp_path / "m.tnesi").stdout
+    said = run(
+        "fit", "digits", "--encoder", "none", "--labels-per-class", 5, "--seed", 3, "-o", tmp_path / "m.tnesi"
+    ).stdout
     for words in ("1,397 rows of 64 features", "Learned 233 fields", "10 classes", "from 50 labels", "Test error"):
         assert words in said
 
 
 def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], tmp_path: Path) -> None:
-    told = run_json("fit", "digits", "--labels-per-class", 3, "--seed", 5, "--fields", 100, "-o", tmp_path / "m.tnesi")
+    told = run_json(
+        "fit",
+        "digits",
+        "--encoder",
+        "none",
+        "--labels-per-class",
+        3,
+        "--seed",
+        5,
+        "--fields",
+        100,
+        "-o",
+        tmp_path / "m.tnesi",
+    )
     data = load_named("digits")
     y = few_labels(data.y, 3, np.random.default_rng(5), unlabeled=None)
     same = SimpletronClassifier(PoissonMixture(100), random_state=5).fit(data.X, y)
@@ -40,7 +55,7 @@ def test_fit_is_the_estimator_with_the_same_seed(run_json: Callable[..., Any], t
 def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
     from distributed import LocalCluster
 
-    words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "-o")
+    words = ("fit", "digits", "--encoder", "none", "--labels-per-class", 3, "--fields", 60, "-o")
     local = run_json(*words, tmp_path / "local.tnesi")
     with LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0") as cluster:
         far = run_json(*words, tmp_path / "far.tnesi", "--dask", cluster.scheduler_address)
@@ -52,7 +67,20 @@ def test_fit_on_a_cluster(run_json: Callable[..., Any], tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
-    words = ("fit", "digits", "--labels-per-class", 3, "--fields", 60, "--mixtures", 3, "-o", place)
+    words = (
+        "fit",
+        "digits",
+        "--encoder",
+        "none",
+        "--labels-per-class",
+        3,
+        "--fields",
+        60,
+        "--mixtures",
+        3,
+        "-o",
+        place,
+    )
     assert "Learned 3 mixtures of 60 fields" in run(*words).stdout
     told = run_json(*words)
     assert (told["mixtures"], told["fields"]) == (3, 180)
@@ -71,7 +99,7 @@ def test_a_committee(run: Callable[..., Any], run_json: Callable[..., Any], tmp_
 @pytest.mark.slow
 def test_labeling(run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path) -> None:
     place = tmp_path / "m.tnesi"
-    words = ("fit", "digits", "--labels-per-class", 1, "--fields", 100, "-o", place)
+    words = ("fit", "digits", "--encoder", "none", "--labels-per-class", 1, "--fields", 100, "-o", place)
     for method, said in (
         ("clusters", "The labels name clusters"),
         ("spreading", "the class of similar rows"),
@@ -98,7 +126,18 @@ def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callabl
     y = np.full(180, "")
     y[[0, 1, 2, 3, 4, 5, 90]] = [*"ababab", "c"]
     np.savez(tmp_path / "d.npz", X=X, y=y)
-    words = ("fit", tmp_path / "d.npz", "--labeling", "spreading", "--seed", 1, "-o", tmp_path / "m.tnesi")
+    words = (
+        "fit",
+        tmp_path / "d.npz",
+        "--encoder",
+        "none",
+        "--labeling",
+        "spreading",
+        "--seed",
+        1,
+        "-o",
+        tmp_path / "m.tnesi",
+    )
     (doubt,) = run_json(*words)["doubtful"]
     assert {doubt["name"], doubt["rival"]} == {"a", "b"}
     assert doubt["confidence"] < 0.8
@@ -111,7 +150,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
     names = np.array([*"abcdefg", "", "", ""])
     np.savez(tmp_path / "d.npz", X=X, y=names[np.where(np.arange(len(y)) < 400, y, 9)])
     place = tmp_path / "m.tnesi"
-    words = ("fit", tmp_path / "d.npz", "--unknown-classes", 3, "--fields", 150, "-o", place)
+    words = ("fit", tmp_path / "d.npz", "--encoder", "none", "--unknown-classes", 3, "--fields", 150, "-o", place)
     assert "% of the rows belong to unknown classes" in run(*words).stdout
     told = run_json(*words)
     assert told["classes"] == [*"abcdefg"]
@@ -137,14 +176,17 @@ def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tm
     said = run("fit", tmp_path / "x.npy", "--unknown-classes", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
     assert "--unknown-classes needs labels: pass --labels" in said
     np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
-    assert "no labels at all" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", code=1).stderr
+    assert (
+        "no labels at all"
+        in run("fit", tmp_path / "d.npz", "--encoder", "none", "-o", tmp_path / "m.tnesi", code=1).stderr
+    )
 
 
 def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
     assert "--mixtures needs labels: pass --labels" in said
-    run("fit", "digits", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
+    run("fit", "digits", "--encoder", "none", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
 
 
 def test_without_labels_only_fields_are_learned(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
@@ -317,7 +359,18 @@ def test_predictions_of_images_name_their_files(run: Callable[..., Any], digits:
 
 def test_a_prior_can_be_chosen(run_json: Callable[..., Any], tmp_path: Path) -> None:
     for value in ("0", "5"):
-        run_json("fit", "digits", "--prior-strength", value, "--fields", 60, "-o", tmp_path / f"{value}.tnesi")
+        run_json(
+            "fit",
+            "digits",
+            "--encoder",
+            "none",
+            "--prior-strength",
+            value,
+            "--fields",
+            60,
+            "-o",
+            tmp_path / f"{value}.tnesi",
+        )
     plain, shrunk = (load(tmp_path / f"{value}.tnesi").mixture_.means_ for value in ("0", "5"))
     assert shrunk.std(axis=0).sum() < plain.std(axis=0).sum()
 
@@ -325,7 +378,7 @@ def test_a_prior_can_be_chosen(run_json: Callable[..., Any], tmp_path: Path) -> 
 def test_names_from_files_are_only_text(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     names = np.array(["[/b]", "[red]x", "\x1b[31mred", "[link=http://x]y", *"defghi"])
     np.savez(tmp_path / "d.npz", X=digits[0][:300], y=names[digits[1][:300]])
-    run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 60)
+    run("fit", tmp_path / "d.npz", "--encoder", "none", "-o", tmp_path / "m.tnesi", "--fields", 60)
     for words in (("info", tmp_path / "m.tnesi"), ("evaluate", tmp_path / "m.tnesi", tmp_path / "d.npz")):
         said = run(*words).stdout
         assert "[/b]" in said
@@ -336,7 +389,7 @@ def test_names_from_files_are_only_text(run: Callable[..., Any], digits: Any, tm
 def test_a_marker_for_no_label(run_json: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     y = digits[1][:300].astype(int) - 1  # classes -1 to 8
     np.savez(tmp_path / "d.npz", X=digits[0][:300], y=y)
-    words = ("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 60)
+    words = ("fit", tmp_path / "d.npz", "--encoder", "none", "-o", tmp_path / "m.tnesi", "--fields", 60)
     assert run_json(*words)["classes"] == list(range(9))
     told = run_json(*words, "--unlabeled", "none")
     assert (told["classes"], told["labels"]) == (list(range(-1, 9)), 300)
@@ -394,7 +447,9 @@ def test_a_bad_test_part_is_known_before_learning(run: Callable[..., Any], tmp_p
     np.save(tmp_path / "bare.npy", np.ones((5, 64)))
     np.savez(tmp_path / "small.npz", X=np.ones((5, 3)), y=np.arange(5))
     for test, said in (("bare.npy", "has no labels"), ("small.npz", "3 features")):
-        refused = run("fit", "digits", "--test", tmp_path / test, "-o", tmp_path / "m.tnesi", code=1)
+        refused = run(
+            "fit", "digits", "--encoder", "none", "--test", tmp_path / test, "-o", tmp_path / "m.tnesi", code=1
+        )
         assert said in refused.stderr
         assert not (tmp_path / "m.tnesi").exists()
 
@@ -406,4 +461,7 @@ def test_labels_of_another_kind(run: Callable[..., Any], model: Path, digits: An
 
 def test_a_mixture_needs_no_labels_in_its_test_part(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=digits[0][:200], X_test=digits[0][200:250])
-    assert "No labels" in run("fit", tmp_path / "d.npz", "-o", tmp_path / "m.tnesi", "--fields", 20).stdout
+    assert (
+        "No labels"
+        in run("fit", tmp_path / "d.npz", "--encoder", "none", "-o", tmp_path / "m.tnesi", "--fields", 20).stdout
+    )

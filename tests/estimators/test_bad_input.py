@@ -167,7 +167,7 @@ def test_parameters_of_the_classifier(parameters: dict[str, Any], message: str) 
         ({"threshold": 1.5}, "threshold=1.5: pass a number of at least 0 and at most 1"),
         ({"self_labeling": "yes"}, "self_labeling='yes': pass True or False"),
         ({"recurrent": 1}, "recurrent=1: pass True or False"),
-        ({"rule": "hebbian"}, r"rule='hebbian': pass OnlineRule\(\.\.\.\) or EM"),
+        ({"rule": "hebbian"}, r"rule='hebbian': pass OnlineRule\(\.\.\.\), EM\(\.\.\.\) or None"),
         ({"rule": OnlineRule(max_iter=0)}, "max_iter=0"),
         ({"rule": OnlineRule(batch_size=0)}, "batch_size=0"),
         ({"rule": OnlineRule(learning_rate=0)}, "learning_rate=0: pass a number of more than 0"),

@@ -357,7 +357,7 @@ def test_what_cannot_be_stored_is_said(fitted: SimpletronClassifier, tmp_path: P
         save(fast().fit(X, FEW).set_params(mixture__max_iter=0), path)
     with pytest.raises(ModelFileError, match=r"object.* cannot be stored"):
         save(fast().fit(X, FEW).set_params(unlabeled=object()), path)
-    with pytest.raises(TypeError, match="a Pipeline cannot be saved"):
+    with pytest.raises(TypeError, match="this pipeline cannot be saved"):
         save(make_pipeline(fitted), path)
     with pytest.raises(NotFittedError):
         save(fast(), path)

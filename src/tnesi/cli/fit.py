@@ -188,6 +188,14 @@ def fit(
                 skipped += skipped_tests
         else:
             warn_about_scales(found)
+        if tested is not None and tested.rows.n_features != found.rows.n_features:
+            raise InvalidParameterError(
+                "the test data has {n_test} features, but the training data has {n}",
+                advice="use the same features in both",
+                parameter="test",
+                n_test=tested.rows.n_features,
+                n=found.rows.n_features,
+            )
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         n_labels = _count(y)  # raises an error if there should be some
         progress.tell("looking at the data")
@@ -218,17 +226,8 @@ def _open(
 
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     tested = found.test if test is None else open_data(test, label_column=label_column)
-    # report problems of the test part before learning
-    labeled = tested is not None and found.labels is not None and len(tested.y)
-    numbers = found.rows.kind == "numbers"
-    if tested is not None and labeled and numbers and tested.rows.n_features != found.rows.n_features:
-        raise InvalidParameterError(
-            "the test data has {n_test} features, but the training data has {n}",
-            advice="use the same features in both",
-            parameter="test",
-            n_test=tested.rows.n_features,
-            n=found.rows.n_features,
-        )
+    if tested is not None and found.labels is not None:
+        _ = tested.y  # raises an error without labels
     return found, tested
 
 

@@ -162,8 +162,8 @@ def _numbers_or_mixed(
     except NotNumbersError as error:
         try:
             return read_mixed(path, label_column)
-        except DataError as other:
-            raise (other if error.mixed else error) from error
+        except NotNumbersError:
+            raise error from None
 
 
 def _is_json_lines(path: Path) -> bool:

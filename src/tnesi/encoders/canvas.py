@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from tnesi.kernels.blas import single_threaded_blas
 from tnesi.types import Array
 
 Size = tuple[int, int]
@@ -55,16 +55,19 @@ def resized(pictures: Array, size: Size) -> Array:
     n, height, width, channels = pictures.shape
     if (height, width) == size:
         return pictures
-    with single_threaded_blas():
-        rows = _triangles(height, size[0]) @ pictures.reshape(n, height, width * channels)
-        columns = rows.reshape(n, size[0], width, channels).swapaxes(2, 3) @ _triangles(width, size[1]).T
-    return np.ascontiguousarray(columns.swapaxes(2, 3))
+    of_rows, of_columns = _triangles(height, size[0]), _triangles(width, size[1])
+    out = np.empty((n, *size, channels), np.float32)
+    for picture, resized_one in zip(pictures, out, strict=True):
+        rows = (of_rows @ picture.reshape(height, width * channels)).reshape(size[0], width, channels)
+        columns = of_columns @ rows.swapaxes(0, 1).reshape(width, size[0] * channels)
+        resized_one[:] = columns.reshape(size[1], size[0], channels).swapaxes(0, 1)
+    return out
 
 
 @lru_cache(64)
-def _triangles(before: int, after: int) -> Array:
-    """Return weights of `before` pixels in `after` others, which sum to 1."""
+def _triangles(before: int, after: int) -> csr_array:
+    """Return weights of `before` pixels in `after` others, which sum to 1; few are not 0."""
     scale = before / after
     centers = (np.arange(after)[:, None] + 0.5) * scale
     weights = np.maximum(0, 1 - np.abs(np.arange(before) + 0.5 - centers) / max(scale, 1))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float32)
+    return csr_array((weights / weights.sum(axis=1, keepdims=True)).astype(np.float32))

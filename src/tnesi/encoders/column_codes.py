@@ -1,13 +1,13 @@
 """How the values of one column become weights of a few levels, as values that are learned once and never change.
 
 Each code has ``names`` (one for each of its features) and ``encode(column)``, an (n_rows, len(names)) matrix whose
-rows sum to 1, or to 0 where a value says nothing.
+rows sum to 1. A value that says nothing has the mean weights. Rows of texts without known words are zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -23,6 +23,12 @@ from tnesi.types import Array
 BINS_SHARE = 0.2
 """Share of the bins in a number's weights. They are sharp, so the two smooth scales take the larger part."""
 N_RANKS = 33
+LEVEL_SHARPNESS = 0.35
+"""Share of a level in the weights of a category; the rest is spread as the levels are among all rows.
+
+One level alone would move a row several times farther than a number does, so that the categories would decide which
+rows are similar. With this share a level counts about as much as a step from the low to the high numbers of a column.
+"""
 
 
 class ColumnCode(Protocol):
@@ -56,15 +62,18 @@ class NumberCode:
     knots : ndarray
         Knots of the bins, in the type of the column.
     ranks : ndarray
-        Finer quantiles, for the rank; empty for a column of few distinct values, whose bins say all.
+        Finer quantiles, for the rank; empty for a column of few distinct values, whose bins are levels.
     has_missing : bool
         Whether missing values have a level.
+    mean : ndarray of float32
+        Mean weights of the rows that it was learned from.
     """
 
     name: str
     knots: Array
     ranks: Array
     has_missing: bool
+    mean: Array
 
     @property
     def kind(self) -> str:
@@ -79,7 +88,9 @@ class NumberCode:
                 raise ValueError(f"Column {column.name!r} has infinite values only: leave it out.")
         knots = quantile_knots(present, n_bins)
         ranks = quantile_knots(present, N_RANKS)
-        return cls(column.name, knots, ranks if len(ranks) > n_bins else ranks[:0], bool(column.missing.any()))
+        ranks = ranks if len(ranks) > n_bins else ranks[:0]
+        code = cls(column.name, knots, ranks, bool(column.missing.any()), np.zeros(0, np.float32))
+        return replace(code, mean=_mean(code._weights(column)))
 
     @property
     def names(self) -> list[str]:
@@ -96,6 +107,14 @@ class NumberCode:
             raise ValueError(
                 f"Column {self.name!r} held {self.kind}s when the encoder was fitted; none of its values is one now."
             )
+        weights, known = self._weights(typed), ~typed.missing
+        if len(self.ranks):
+            weights[~known] = _blend(weights[~known], self.mean, self.has_missing)
+            return weights, message
+        return _blend(weights, self.mean, known | self.has_missing), message
+
+    def _weights(self, typed: Column) -> Array:
+        """Return the weights as they are learned from: missing values have their level alone, if there is one."""
         present = ~typed.missing
         values, knots, ranks = _comparable(typed.values[present], self.knots, self.ranks)
         parts = [soft_bins(positions(values, knots), len(knots))]
@@ -104,14 +123,15 @@ class NumberCode:
             rank = soft_bins(positions(values, ranks) / (len(ranks) - 1), 2)
             parts = [BINS_SHARE * parts[0], (1 - BINS_SHARE) / 2 * scale, (1 - BINS_SHARE) / 2 * rank]
         found = np.hstack(parts)
-        weights = np.zeros((len(column), found.shape[1] + self.has_missing), np.float32)
+        weights = np.zeros((len(typed), found.shape[1] + self.has_missing), np.float32)
         weights[present, : found.shape[1]] = found
         if self.has_missing:
             weights[typed.missing, -1] = 1
-        return weights, message
+        return weights
 
     def get_state(self) -> dict[str, Any]:
-        state = {"kind": self.kind, "name": self.name, "has_missing": self.has_missing, "unit": ""}
+        state = {"kind": self.kind, "name": self.name, "has_missing": self.has_missing}
+        state |= {"unit": "", "mean": self.mean}
         if self.kind == "number":
             return state | {"knots": self.knots, "ranks": self.ranks}
         ticks = {"knots": self.knots.view(np.int64), "ranks": self.ranks.view(np.int64)}
@@ -122,7 +142,8 @@ class NumberCode:
         knots, ranks = np.asarray(state["knots"]), np.asarray(state["ranks"])
         if state["kind"] == "time":
             knots, ranks = (ticks.astype(np.int64).view(state["unit"]) for ticks in (knots, ranks))
-        return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]))
+        mean = np.asarray(state["mean"], np.float32)
+        return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]), mean)
 
 
 @dataclass(frozen=True)
@@ -137,12 +158,15 @@ class CategoryCode:
         Whether the others have a level.
     has_missing : bool
         Whether missing values have a level.
+    mean : ndarray of float32
+        Shares of the levels among the rows that it was learned from.
     """
 
     name: str
     levels: tuple[str, ...]
     has_rare: bool
     has_missing: bool
+    mean: Array
     kind: str = "category"
 
     @classmethod
@@ -151,7 +175,8 @@ class CategoryCode:
         values = texts.values[~texts.missing].tolist()
         levels = most_frequent(values, max_levels, min_count)
         has_rare = len(set(values)) > len(levels)
-        return cls(column.name, tuple(levels), has_rare, bool(texts.missing.any()))
+        code = cls(column.name, tuple(levels), has_rare, bool(texts.missing.any()), np.zeros(0, np.float32))
+        return replace(code, mean=_mean(code._one_hot(code._levels_of(texts))))
 
     @property
     def names(self) -> list[str]:
@@ -168,19 +193,25 @@ class CategoryCode:
 
     def encode(self, column: Column) -> tuple[Array, str]:
         texts = as_texts(column)
-        n, n_levels = len(texts), len(self.levels)
-        width = n_levels + self.has_rare + self.has_missing
-        unknown = n_levels if self.has_rare else -1
-        level = np.array([self._index.get(value, unknown) for value in texts.values.tolist()], dtype=np.intp)
-        level[texts.missing] = width - 1 if self.has_missing else -1
-        weights = np.zeros((n, width), np.float32)
-        known = np.flatnonzero(level >= 0)
-        weights[known, level[known]] = 1
+        level = self._levels_of(texts)
         new = (level < 0) & ~texts.missing
         message = ""
-        if n and new.all():
+        if len(new) and new.all():
             message = f"Column {self.name!r} has only categories that did not occur when the encoder was fitted."
-        return weights, message
+        return _blend(self._one_hot(level), self.mean, level >= 0), message
+
+    def _levels_of(self, texts: Column) -> Array:
+        """Return the index of each row's level, -1 where it has none."""
+        unknown = len(self.levels) if self.has_rare else -1
+        level = np.array([self._index.get(value, unknown) for value in texts.values.tolist()], dtype=np.intp)
+        level[texts.missing] = len(self.levels) + self.has_rare if self.has_missing else -1
+        return level
+
+    def _one_hot(self, level: Array) -> Array:
+        weights = np.zeros((len(level), len(self.levels) + self.has_rare + self.has_missing), np.float32)
+        known = np.flatnonzero(level >= 0)
+        weights[known, level[known]] = 1
+        return weights
 
     def get_state(self) -> dict[str, Any]:
         return {
@@ -189,12 +220,14 @@ class CategoryCode:
             "levels": list(self.levels),
             "has_rare": self.has_rare,
             "has_missing": self.has_missing,
+            "mean": self.mean,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> CategoryCode:
         levels = tuple(str(level) for level in state["levels"])
-        return cls(str(state["name"]), levels, bool(state["has_rare"]), bool(state["has_missing"]))
+        mean = np.asarray(state["mean"], np.float32)
+        return cls(str(state["name"]), levels, bool(state["has_rare"]), bool(state["has_missing"]), mean)
 
 
 @dataclass(frozen=True)
@@ -240,6 +273,16 @@ def code_from_state(state: Mapping[str, Any]) -> ColumnCode:
 
 def _documents(column: Column) -> list[str]:
     return [str(value) for value in as_texts(column).values]
+
+
+def _mean(weights: Array) -> Array:
+    return np.asarray(weights.mean(axis=0, dtype=np.float64), np.float32)
+
+
+def _blend(weights: Array, mean: Array, known: Array | bool) -> Array:
+    """Return the mean with a share of the levels; rows that are not `known` get the mean alone."""
+    share = np.float32(LEVEL_SHARPNESS) * np.broadcast_to(known, len(weights)).astype(np.float32)[:, None]
+    return np.asarray(mean + share * (weights - mean), np.float32)
 
 
 def _comparable(values: Array, *knots: Array) -> tuple[Array, ...]:

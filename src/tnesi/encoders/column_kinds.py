@@ -20,7 +20,7 @@ _ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|index|idx|key|row|rownum|rowi
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?)?Z?")
 _SHARE_OF_KIND = 0.9
-"""So many of the texts in a column must be numbers, or times, for the column to be one of numbers."""
+"""Minimum share of numbers (or times) among the texts of a column of numbers (or times)."""
 _ENOUGH_ROWS = 20
 """With fewer rows, distinct values are no sign of an identifier."""
 

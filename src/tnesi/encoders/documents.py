@@ -77,9 +77,7 @@ def read_documents(X: object, report: DecodingReport) -> Iterator[str]:
 def _items(X: object) -> Any:
     if isinstance(X, (str, bytes, os.PathLike)):
         raise ValueError("Expected several documents, got one: pass a list, [document].")
-    columns = getattr(X, "columns", None) if not isinstance(X, np.ndarray) else None
-    if columns is None:
-        columns = getattr(X, "column_names", None)
+    columns = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow; pandas and polars
     if columns is not None:
         if len(columns) != 1:
             names = ", ".join(repr(str(name)) for name in list(columns)[:10])

@@ -54,11 +54,11 @@ def fit_encoder(encoder: Encoder, data: Data, tell: Tell | None = None) -> list[
         warnings.simplefilter("ignore", UserWarning)  # they are among the messages
         if isinstance(encoder, ImageEncoder):
             encoder.fit(_pictures(data.rows))
+        elif isinstance(encoder, TableEncoder):  # once from a sample of all rows, not again after each block
+            encoder.fit_blocks(_told(data.rows, tell))
         else:
-            for done, items in _counted(data.rows):
+            for items in _told(data.rows, tell):
                 encoder.partial_fit(items)
-                if tell:
-                    tell("looking at the data", done, data.rows.n_rows)
     return list(getattr(encoder, "messages_", []))
 
 
@@ -132,6 +132,14 @@ def _counted(rows: Source) -> Iterator[tuple[int, Any]]:
     for items in rows.items(_BLOCK):
         done += _length(items)
         yield done, items
+
+
+def _told(rows: Source, tell: Tell | None) -> Iterator[Any]:
+    """Yield blocks of items, and report the progress after each."""
+    for done, items in _counted(rows):
+        yield items
+        if tell:
+            tell("looking at the data", done, rows.n_rows)
 
 
 def _length(items: Any) -> int:

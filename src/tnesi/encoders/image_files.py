@@ -80,6 +80,8 @@ def image_values(image: Any, canvas: Size, in_color: bool) -> Array:
     """Return the pixels of a Pillow image as `read_image` does."""
     pillow = _pillow()
     orientation = _orientation(image)
+    if image.format == "TIFF":
+        image.load()  # and turn it: only then is its size right in all versions of Pillow
     turned = orientation in _ON_THEIR_SIDE
     height, width = fitted_size((image.height, image.width), canvas[::-1] if turned else canvas)
     image.draft("RGB" if in_color else "L", (width, height))
@@ -140,6 +142,8 @@ def _check_size(image: Any) -> None:
 
 
 def _orientation(image: Any) -> int:
+    if image.format == "TIFF":  # which Pillow turns itself
+        return 1
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # of damaged EXIF data; the picture may be fine

@@ -16,13 +16,14 @@ from tnesi.encoders.canvas import Size
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
 from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
+from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
 LARGEST_SIZE = 512
 """Of the canvas, in pixels along the longer side."""
-_USUAL_SIZE = 64
+_USUAL_SIZE = 32
 """Larger pictures are scaled down to it."""
 _SAMPLE = 1000
 """Pictures from which everything is learned."""
@@ -74,8 +75,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
     shape : tuple of int, default=None
         Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
     size : int or "auto", default="auto"
-        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 64 if that is
-        smaller.
+        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 32 if that is
+        smaller: details of larger pictures say less about what they show than outlines do.
     color : bool or "auto", default="auto"
         Whether colors are encoded beside gradients. "auto" encodes them if a sample of the pictures has any.
     n_jobs : int, default=None
@@ -249,11 +250,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             For `from_state`.
         """
         check_is_fitted(self)
-        return {
-            "encoder": "image",
-            "shape": None if self.shape is None else [int(side) for side in self.shape],
-            "size": self.size,
-            "color": self.color,
+        parameters = {"shape": self._shape(), "size": self.size, "color": self.color}
+        return new_state("ImageEncoder", parameters) | {
             "rows": asdict(self._rows),
             "levels": list(self._levels),
             "n_features_in": getattr(self, "n_features_in_", None),
@@ -272,11 +270,10 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         -------
         ImageEncoder
         """
+        parameters = parameters_of(state, "ImageEncoder")
         try:
-            if state["encoder"] != "image":
-                raise ValueError(f"it is of an encoder of the kind {state['encoder']!r}")
-            shape = state["shape"]
-            encoder = cls(None if shape is None else tuple(shape), size=state["size"], color=state["color"])
+            shape = parameters["shape"]
+            encoder = cls(None if shape is None else tuple(shape), size=parameters["size"], color=parameters["color"])
             encoder._check_parameters()
             rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
             if len(rows.canvas) != 2 or not all(
@@ -294,7 +291,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
                 raise TypeError(f"n_features_in is {n_flat!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"this is not the state of an ImageEncoder ({error!r}): use what get_state returned"
+                f"This is not the state of an ImageEncoder ({error!r}): use what get_state returned."
             ) from error
         encoder._set(rows, (black, white), n_flat)
         return encoder

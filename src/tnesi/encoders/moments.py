@@ -35,13 +35,15 @@ class Moments:
         self.scatter = np.zeros((n_dimensions, n_dimensions)) if covariances else None
 
     def add(self, vectors: Array) -> None:
-        n, mean = len(vectors), vectors.mean(axis=0)
+        n = len(vectors)
         if n == 0:
             return
+        mean = vectors.mean(axis=0)
         total, shift = self.n + n, mean - self.mean
         if self.scatter is not None:
             centered = vectors - mean
-            self.scatter += centered.T @ centered + np.outer(shift, shift) * (self.n * n / total)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.scatter += centered.T @ centered + np.outer(shift, shift) * (self.n * n / total)
         self.mean = self.mean + shift * (n / total)
         self.n = total
 
@@ -52,7 +54,10 @@ class Moments:
         """
         assert self.scatter is not None
         shift = self.mean - center
-        variances, columns = np.linalg.eigh(self.scatter / self.n + np.outer(shift, shift))
+        covariances = self.scatter / self.n + np.outer(shift, shift)
+        if not np.isfinite(covariances).all():
+            raise ValueError("The vectors hold numbers whose squares are too large: divide them by a constant.")
+        variances, columns = np.linalg.eigh(covariances)
         order = np.argsort(variances)[::-1]
         directions = columns.T[order]
         largest = np.abs(directions).argmax(axis=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -44,7 +45,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What columns hold, where it should not be recognized: from names to "number", "time", "category", "text" or
         "drop".
     sample_size : int, default=50000
-        Learn from a random sample of so many rows where there are more. `partial_fit` needs no more memory.
+        Largest number of rows to learn from: a random sample of the rows if there are more.
     sparse_output : bool or "auto", default="auto"
         Whether rows are a CSR array. "auto" is True if there is a column of texts, or more than 1,000 features.
     random_state : int, default=0
@@ -65,8 +66,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Categories that did not occur during fit count as rare; without a rare level they add nothing to their row, nor do
-    missing values in a column that had none. Infinite numbers are beyond the outermost bin, and count as in it.
+    A level has a third of a category's weight. The rest is spread in the proportions of all rows, so that a category
+    does not make more of a difference than a number. Categories that did not occur during fit count as rare; without a
+    rare level they have these proportions alone, as have missing values in a column that had none. Infinite numbers are
+    beyond the outermost bin, and count as in it.
 
     Examples
     --------
@@ -76,8 +79,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> encoder = TableEncoder().fit(table)
     >>> encoder.get_feature_names_out().tolist()
     ['age~20', 'age~40', 'age~60', 'age=missing', 'job=clerk', 'job=nurse']
-    >>> encoder.transform(pd.DataFrame({"age": [30], "job": ["nurse"]}))
-    array([[0.5, 0.5, 0. , 0. , 0. , 1. ]], dtype=float32)
+    >>> encoder.transform(pd.DataFrame({"age": [20], "job": ["nurse"]})).round(2)
+    array([[0.51, 0.16, 0.16, 0.16, 0.32, 0.68]], dtype=float32)
     """
 
     def __init__(
@@ -112,7 +115,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        return self._learn(X, None)
+        self._check_parameters()
+        return self._learn(self._extended(None, X))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a block of rows and from a sample of those of earlier calls.
@@ -130,16 +134,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         sample = getattr(self, "_sample", None)
         if sample is None and hasattr(self, "kinds_"):
             raise ValueError("An encoder from a file has no sample of rows to add to: fit a new one.")
-        return self._learn(X, sample)
-
-    def _learn(self, X: Any, sample: RowSample | None) -> Self:
         self._check_parameters()
-        table = _read(X)
+        return self._learn(self._extended(sample, X))
+
+    def fit_blocks(self, blocks: Iterable[Any]) -> Self:
+        """Learn from the rows of a stream in constant memory, as `fit` does from a table.
+
+        Unlike `partial_fit`, which can encode after each block, this learns once, after the last one.
+
+        Parameters
+        ----------
+        blocks : iterable of tables
+            Blocks of rows with the same columns.
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        self._check_parameters()
+        sample = None
+        for block in blocks:
+            sample = self._extended(sample, block)
+        if sample is None:
+            raise ValueError("Found array with 0 sample(s): there are no blocks to learn from.")
+        return self._learn(sample)
+
+    def _extended(self, sample: RowSample | None, block: Any) -> RowSample:
+        """Return the sample with the rows of a block, or a new one of these."""
+        table = _read(block)
         if sample is None:
             self._check_kinds(table)
             sample = RowSample(self.sample_size, self.random_state)
+        sample = copy.copy(sample)  # if the block cannot be learned from, the earlier rows are as they were
         sample.add(table)
-        codes, kinds, messages = self._learn_codes(sample.rows)
+        return sample
+
+    def _learn(self, sample: RowSample) -> Self:
+        table = sample.rows
+        codes, kinds, messages = self._learn_codes(table)
         self._sample, self._codes, self.kinds_, self.messages_ = sample, codes, kinds, messages
         self.n_samples_seen_ = sample.n_seen
         self.n_features_in_ = len(table.columns)

@@ -129,6 +129,25 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         """
         return self._learn(X, None, None)
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> sparse.csr_array | Array:
+        """Fit and return the rows of the same documents, which are read once.
+
+        Parameters
+        ----------
+        X : iterable of str, bytes or paths, or a column
+            Documents.
+        y : ignored
+        **fit_params : ignored
+
+        Returns
+        -------
+        rows : csr_array of float32 of shape (n_documents, n_features_out), or ndarray with a model
+        """
+        self._check_parameters()
+        report = DecodingReport(self.encoding)
+        texts = list(read_documents(X, report))
+        return self._learn(texts, None, None, report).transform(texts)
+
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a block of documents, after those of earlier calls, in constant memory.
 
@@ -147,13 +166,22 @@ class TextEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("An encoder from a file has no counts to add to: fit a new one.")
         return self._learn(X, counts, vectors)
 
-    def _learn(self, X: Any, counts: _Counts | None, vectors: VectorEncoder | None) -> Self:
+    def _learn(
+        self,
+        X: Any,
+        counts: _Counts | None,
+        vectors: VectorEncoder | None,
+        read: DecodingReport | None = None,
+    ) -> Self:
+        """Learn from documents, or from texts that were read before, with the report about them."""
         self._check_parameters()
-        report = DecodingReport(self.encoding)
-        documents = read_documents(X, report)
+        report = DecodingReport(self.encoding) if read is None else read
+        documents = iter(X) if read is not None else read_documents(X, report)
+        if counts is not None:  # a block with an error in it must not be counted in part
+            documents = iter(list(documents))
         if self.model is not None:
             texts = list(documents)
-            vectors = (vectors or VectorEncoder()).partial_fit(_at_least_one(self._embed(texts)))
+            vectors = (vectors or VectorEncoder()).partial_fit(_at_least_one(self._embed(texts, new=vectors is None)))
             self.vector_encoder_, self.n_documents_ = vectors, vectors.n_samples_seen_
             self.model_digest_ = self._embedder().digest
             empty = sum(not text.strip() for text in texts)
@@ -197,8 +225,6 @@ class TextEncoder(TransformerMixin, BaseEstimator):
             rows = np.asarray(self.vector_encoder_.transform(_at_least_one(self._embed(list(documents)))))
         else:
             rows = self._count(documents)
-        if report.n_documents == 0:
-            raise ValueError("Found array with 0 sample(s): there are no documents to encode.")
         if report.message():
             warnings.warn(report.message(), UserWarning, stacklevel=2)
         return rows
@@ -306,6 +332,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):
                 analyzer=analyzer, n_features=n_features, alternate_sign=False, norm=None, dtype=np.float32
             )
         rows = sparse.csr_array(vectorizer.transform(documents))
+        if not rows.shape[0]:
+            raise ValueError("Found array with 0 sample(s): there are no documents to encode.")
         if self.sublinear_tf:
             rows.data = 1 + np.log(rows.data)
         rows.data *= self.idf_[rows.indices]
@@ -315,9 +343,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
     def _embedder(self) -> Embedder:
         return embedder_for(str(self.model), self.device)
 
-    def _embed(self, texts: list[str]) -> Array:
+    def _embed(self, texts: list[str], *, new: bool = False) -> Array:
         embedder = self._embedder()
-        if getattr(self, "model_digest_", embedder.digest) != embedder.digest:
+        if not new and self.model_digest_ != embedder.digest:
             raise ValueError(
                 f"The model {str(self.model)!r} is not the one that this encoder was fitted with: its weights differ."
             )

@@ -15,8 +15,8 @@ from tnesi.encoders.moments import Moments
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.types import Array
 
-AUTO_SHARE, AUTO_LEAST = 0.5, 16
-"""What "auto" keeps: this share of the variance, and at least so many directions."""
+AUTO_SHARE, AUTO_LEAST = 0.6, 16
+"""What "auto" keeps: a share of the variance, and a minimum number of directions."""
 MOST_DIMENSIONS = 4096
 """With more, the matrix of covariances would be large: vectors stay in the directions that they have."""
 
@@ -32,7 +32,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
     ----------
     n_directions : int, float, "auto" or None, default="auto"
         How many principal directions to keep; a number below 1 is the share of the variance they explain. "auto" is
-        0.5, but at least 16 directions. None does not rotate and keeps all.
+        0.6, but at least 16 directions. None does not rotate and keeps all.
     center : bool, default=True
         Whether to subtract the mean.
 

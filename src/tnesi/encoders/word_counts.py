@@ -44,7 +44,7 @@ class WordCounts:
                 self.frequencies = Counter(dict(self.frequencies.most_common(self.most_words)))
 
     def choose(self, at_least: float, at_most: float, max_words: int | None) -> list[str]:
-        """Return the words in at least and at most so many documents, the most frequent ones, in alphabetical order."""
+        """Return the words whose frequencies are within bounds, the most frequent ones, in alphabetical order."""
         within = [(-n, word) for word, n in self.frequencies.items() if at_least <= n <= at_most]
         return sorted(word for _, word in sorted(within)[:max_words])
 

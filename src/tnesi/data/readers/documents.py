@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tnesi.data.label_values import parse_labels
-from tnesi.data.readers.images import files_by_class
+from tnesi.data.readers.images import files_by_class, parts_of
 from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source
 from tnesi.types import Array
 
@@ -51,13 +52,21 @@ class DocumentSource(Source):
 
 def holds_documents(folder: Path) -> bool:
     """Whether most of a sample of the files in a folder are text."""
-    paths, _ = files_by_class(folder)
+    parts = parts_of(folder)
+    paths, _ = files_by_class(folder if parts is None else parts[0])
     sample = paths[:: max(1, len(paths) // _SAMPLE)][:_SAMPLE]
     return bool(sample) and 2 * sum(map(_is_text, sample)) > len(sample)
 
 
 def read_documents(folder: Path) -> Data:
-    """Open a folder of text files as data."""
+    """Open a folder of text files as data, with a test part if it has the folders ``train`` and ``test`` only."""
+    parts = parts_of(folder)
+    if parts is None:
+        return _read_folder(folder)
+    return replace(_read_folder(parts[0]), test=_read_folder(parts[1]), name=folder.name)
+
+
+def _read_folder(folder: Path) -> Data:
     paths, names = files_by_class(folder)
     return Data(DocumentSource(paths), parse_labels(names, folder) if any(names) else None, name=folder.name)
 

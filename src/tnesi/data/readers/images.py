@@ -105,15 +105,22 @@ def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
     """
     if path.is_file():
         return Data(ImageSource([path], image_shape), name=path.name)
-    entries = _visible(path)
-    parts = sorted(entry.name for entry in entries)
-    if set(parts) in _PARTS and all(entry.is_dir(follow_symlinks=False) for entry in entries):
-        testing, training = parts
-        data = _read_folder(path / training, image_shape)
-        assert isinstance(data.rows, ImageSource)
-        test = _read_folder(path / testing, like=data.rows)
-        return Data(data.rows, data.labels, test, path.name, data.note)
-    return _read_folder(path, image_shape)
+    parts = parts_of(path)
+    if parts is None:
+        return _read_folder(path, image_shape)
+    data = _read_folder(parts[0], image_shape)
+    assert isinstance(data.rows, ImageSource)
+    return Data(data.rows, data.labels, _read_folder(parts[1], like=data.rows), path.name)
+
+
+def parts_of(folder: Path) -> tuple[Path, Path] | None:
+    """Return the folders of the training and the test part, if a folder has these and nothing else."""
+    entries = _visible(folder)
+    names = sorted(entry.name for entry in entries)
+    if set(names) not in _PARTS or not all(entry.is_dir(follow_symlinks=False) for entry in entries):
+        return None
+    testing, training = names
+    return folder / training, folder / testing
 
 
 def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None, like: ImageSource | None = None) -> Data:

@@ -18,6 +18,7 @@ from tnesi.data.label_values import parse_labels
 from tnesi.data.optional import needed
 from tnesi.data.readers.csv_files import find_delimiter, is_number, split_cells
 from tnesi.data.readers.parquet import open_parquet
+from tnesi.data.readers.tables import NotNumbersError
 from tnesi.data.recognize import decode, is_gzip, open_plain
 from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, check_room, check_shape, damaged
 from tnesi.types import Array
@@ -54,7 +55,7 @@ class MixedSource(Source):
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(
-            "the columns are not all numbers", advice="encode them first, for example with tnesi.encoders.TableEncoder"
+            "not all columns are numbers", advice="encode them first, for example with tnesi.encoders.TableEncoder"
         )
 
 
@@ -64,20 +65,29 @@ def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
     check_room(4 * path.stat().st_size, f"the table in {path}")
     with damaged(path), open_plain(path) as file:
         lines = [line for line in io.StringIO(decode(file.read(_HEAD), path), newline=None) if line.strip()]
-    if not lines:
-        raise DataError("{path} is empty", path=path)
+    if len(lines) < 2:
+        raise NotNumbersError("{path} is not a table of several rows", path=path)
     delimiter = find_delimiter(lines[0])
     top = [cell.strip() for cell in split_cells(lines[0].rstrip("\n"), delimiter)]
     has_names = (
         len(lines) > 1 and len(set(top)) == len(top) and not any(cell == "" or is_number(cell) for cell in top[1:])
     )
-    with damaged(path), arrow.input_stream(str(path), compression="gzip" if is_gzip(path) else None) as file:
-        table = arrow_csv.read_csv(
-            file,
-            arrow_csv.ReadOptions(column_names=None if has_names else [str(i) for i in range(len(top))]),
-            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(strings_can_be_null=True),
-        )
+    if len(top) == 1 and path.suffix.lower() not in (".csv", ".tsv"):
+        raise NotNumbersError("{path} is text, but not a table", path=path)
+    try:
+        with damaged(path), arrow.input_stream(str(path), compression="gzip" if is_gzip(path) else None) as file:
+            table = arrow_csv.read_csv(
+                file,
+                arrow_csv.ReadOptions(column_names=None if has_names else [str(i) for i in range(len(top))]),
+                arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(strings_can_be_null=True),
+            )
+    except DataError as error:
+        raise NotNumbersError(
+            "{path} is text, but not a table ({reason})", path=path, reason=error.__cause__
+        ) from error
+    if not table.num_rows:
+        raise NotNumbersError("{path} has no rows", path=path)
     return _data(table, label_column, path)
 
 

@@ -27,15 +27,7 @@ MOST_COLUMNS = 200_000
 
 
 class NotNumbersError(DataError):
-    """A table that does not consist of finite numbers.
-
-    Attributes
-    ----------
-    mixed : bool
-        Whether it can be read as a table with other types of columns.
-    """
-
-    mixed = True
+    """A table that does not consist of finite numbers."""
 
 
 class Columns:
