@@ -1,15 +1,14 @@
-# Everything a contributor needs. `make demo` and `make test` set themselves up on a fresh machine:
-# they need Python 3.11+ and, for speed, a C++ compiler.
+# Development tasks. Each target sets up .venv first, which needs Python 3.11+ and, for speed, a C++ compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.h)
 CXX_FILES := $(wildcard native/*.cpp native/*.h native/tests/*.cpp native/tests/*.h)
 CORES := $(shell nproc 2>/dev/null || echo 1)
-# one more worker than cores: tests of the page and of clusters mostly wait
+# one more worker than cores, since tests of the page and of clusters mostly wait
 WORKERS ?= $(shell echo $$(( $(CORES) + 1 )))
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
-# some machines turn off bytecode, and then each of the many processes of the tests would compile all modules
+# without bytecode, each test process would compile all modules
 unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
@@ -18,7 +17,7 @@ PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-nam
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: $(VENV)/installed  ## create .venv and install tnesi into it, with all that development needs
+setup: $(VENV)/installed  ## create .venv and install tnesi with its development dependencies
 
 $(VENV)/installed: $(NATIVE_SOURCES)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tnesi needs Python 3.11 or later")'
@@ -30,7 +29,7 @@ $(VENV)/installed: $(NATIVE_SOURCES)
 demo: setup  ## compare tnesi with scikit-learn on 8 x 8 digits with few labels: a table, and a plot in demo/
 	$(BIN)/tnesi demo -o demo/comparison.png
 
-docs: setup  ## write the references of the command line and the API anew
+docs: setup  ## write the references of the command line and the API
 	$(BIN)/python docs/generate.py
 
 test: test-native test-python  ## run all tests
@@ -38,9 +37,9 @@ test: test-native test-python  ## run all tests
 test-python: setup
 	$(PYTEST)
 
-# nothing in it waits; the two plugins take each worker seconds to import, for tests that are left out
+# its tests do not wait; importing the two plugins takes seconds and only skipped tests need them
 test-quick: WORKERS = $(CORES)
-test-quick: setup  ## an answer within a minute: all tests but those that are slow or start other programs
+test-quick: setup  ## run the tests within a minute, without slow ones and those that start other programs
 	$(PYTEST) -m "not slow" -p no:schemathesis -p no:zarr
 
 test-random: setup  ## property tests with other seeds and ten times the examples; SEED=... repeats a run
@@ -58,7 +57,7 @@ build/sanitized-%.tested: $(NATIVE_SOURCES) $(CXX_FILES)
 	  cmake --build build/sanitized-$* -j2 >/dev/null && \
 	  (cd build/sanitized-$* && ctest -j2 --output-on-failure --timeout 600) && touch $@; \
 	elif [ -n "$$CI" ]; then echo "CI needs cmake and a C++ compiler" >&2; exit 1; \
-	else echo "no cmake or no C++ compiler: the native tests are left out"; fi
+	else echo "no cmake or no C++ compiler: the native tests are skipped"; fi
 
 test-sanitized: setup  ## the tests of the kernels through Python, with address and undefined-behavior sanitizers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/sanitized-module \
@@ -73,7 +72,7 @@ lint: setup  ## check style, types and layering
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 
-format: setup  ## bring all sources into shape
+format: setup  ## format all sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
@@ -81,5 +80,5 @@ format: setup  ## bring all sources into shape
 bench: setup  ## measure speed, memory and accuracy on MNIST
 	$(BIN)/python benchmarks/run.py
 
-clean:  ## remove what was built
+clean:  ## remove build products
 	rm -rf $(VENV) build demo

@@ -7,7 +7,7 @@ statistics  N C' D  and  G C D    sums over the rows, and their addition to the 
 lists       S C'^2                every third iteration
 weights     C D                   W and its logarithms
 
-The memory is what rows are known to take, so many bytes for each of the C D weights, and a constant.
+Memory is that of the rows, a number of bytes for each of the C D weights, and a constant.
 """
 
 from __future__ import annotations

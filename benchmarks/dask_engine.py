@@ -1,6 +1,6 @@
 """Dask workers against each other and against threads: seconds of an iteration, in one run.
 
-They take turns, three iterations at a time (one of which makes the lists of neighbors anew), so that what else
+They take turns, three iterations at a time (one of which rebuilds the lists of neighbors), so that what else
 the machine has to do hits all of them; the best turn of each counts.
 """
 
@@ -30,7 +30,7 @@ COPIES, TURNS, AT_A_TIME = 10, 10, 3
 
 
 def many_digits(digits: npt.NDArray[np.uint8], copies: int) -> npt.NDArray[np.uint8]:
-    """Return the digits so many times, each time shifted otherwise and with other noise."""
+    """Return several copies of the digits, each with a different shift and different noise."""
     rng = np.random.default_rng(0)
     images = digits.reshape(-1, 28, 28)
     out = np.empty((copies, *images.shape), np.uint8)
@@ -48,7 +48,7 @@ class Contender:
     def __init__(self, name: str, engine: Engine, fields: Fields, search: NeighborSearch) -> None:
         self.name, self.engine, self.search = name, engine, copy.copy(search)
         engine.normalize(A)
-        own = [fields.take(np.arange(C)) for _ in range(2)]  # nobody else writes to them
+        own = [fields.take(np.arange(C)) for _ in range(2)]  # not shared with other writers
         engine.begin(own[0], self.search, None)
         self.fields, self.spare, self.turns = *own, list[float]()
 

@@ -1,4 +1,4 @@
-"""Accuracy and speed of ImageEncoder, beside the figures that it should reach.
+"""Accuracy and speed of ImageEncoder, compared with the target figures.
 
 `python benchmarks/encode_images.py [accuracy] [arrays] [files] [--only mnist]` measures:
 
@@ -73,7 +73,7 @@ def arrays() -> list[Row]:
 
 
 def files(n_files: int) -> list[Row]:
-    """Time for JPEG files of 640 x 480, beside that of Pillow alone with as many threads."""
+    """Time for JPEG files of 640 x 480, compared with Pillow alone and the same number of threads."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{i}.jpg" for i in range(n_files)]

@@ -1,4 +1,4 @@
-"""Tables with few labels: TableEncoder and SimpletronClassifier beside logistic regression on the labeled rows.
+"""Tables with few labels: TableEncoder and SimpletronClassifier compared with logistic regression on the labeled rows.
 
     python benchmarks/encode_tables.py [--data FOLDER] [--mixtures 4]
 

@@ -27,7 +27,7 @@ mixture = PoissonMixture(n_fields, row_sum=900, max_iter=max_iter, tol=0, random
 at = [record["seconds"] for record in mixture.history_]
 print(json.dumps({
     "start": at[0],
-    "iteration": min(later - earlier for earlier, later in zip(at, at[3:])) / 3,  # one of three makes lists anew
+    "iteration": min(later - earlier for earlier, later in zip(at, at[3:])) / 3,  # one of three rebuilds the lists
     "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
     "energy": [record["free_energy"] for record in mixture.history_],
 }))

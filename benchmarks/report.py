@@ -1,4 +1,4 @@
-"""A measured figure beside what it should reach."""
+"""Compare a measured figure with its target."""
 
 from __future__ import annotations
 

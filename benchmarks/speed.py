@@ -110,7 +110,7 @@ def growth(options: argparse.Namespace) -> list[Row]:
         search, monitor = NeighborSearch(TRUNCATION, THREADS), Monitor(tol=0)
         fields = search.arrange(start_from_rows(rows, None, chosen[:n_fields]))
         run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=10)
-        # three iterations each: one of them makes the lists anew
+        # three iterations each: one of them rebuilds the lists
         at = [record["seconds"] for record in monitor.history]
         seconds[n_fields] = min(later - earlier for earlier, later in zip(at, at[3:], strict=False)) / 3
     note = ", ".join(f"C = {n}: {s:.3f} s" for n, s in seconds.items())

@@ -1,4 +1,4 @@
-"""Error after so many answers in the studio: rows that its queue asks for, against rows chosen at random.
+"""Error after a number of answers in the studio: rows from its queue compared with random rows.
 
     python benchmarks/studio.py [--seeds mnist=10 fashion-mnist=10] [--output FOLDER] [--models FOLDER]
     python benchmarks/studio.py --clients 20 --seconds 60
@@ -8,7 +8,7 @@ learned, then the next question is chosen. Classes that have not been met count 
 times for each mixture, as one choice differs much from another; the queue leaves nothing to chance. Writes studio.json,
 studio.md and studio.png; seeds that are in studio.json already are not run again.
 
-With ``--clients``, a server is started with MNIST instead, and so many clients answer at the same time: how long
+With ``--clients``, a server is started with MNIST instead, and a number of clients answer at the same time: how long
 answers take, and whether one was lost.
 """
 

@@ -21,7 +21,7 @@ _BY_ONE, _PERSON = 30, "person"
 
 
 class _Client:
-    """One who answers, and hears the state after each change as a page does."""
+    """A client that answers and receives the state after each change, as the page does."""
 
     def __init__(self, port: int, token: str, name: str) -> None:
         self._port, self._token, self.name = port, token, name

@@ -55,7 +55,7 @@ def test_errors_say_in_which_rows(model: SimpletronClassifier, digits: Any) -> N
     X[33, 4] = np.nan
     with pytest.raises(DataError, match=r"rows 30 to 39.*NaN"):
         list(predict_blocks(model, open_data(X).rows, 10))
-    with pytest.raises(DataError, match="5 features, the model was learned from 64"):
+    with pytest.raises(DataError, match="5 features, but the model was learned from 64"):
         list(predict_blocks(model, open_data(np.ones((3, 5))).rows))
 
 

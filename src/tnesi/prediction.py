@@ -1,4 +1,4 @@
-"""Prediction of rows wherever they are, a block at a time: memory does not grow with their number."""
+"""Prediction and evaluation block by block, in constant memory."""
 
 from __future__ import annotations
 
@@ -25,31 +25,51 @@ class Predicted(NamedTuple):
     Attributes
     ----------
     start : int
-        Number of the first row.
+        Number of the first row, unless `row` is given.
     code : (n,) array
-        Places of the most probable classes in `classes_`.
+        Indices of the most probable classes in `classes_`.
     probability, margin : (n,) arrays
-        Of the most probable class, and its lead over the second.
+        Probability of the most probable class, and its lead over the second.
+    row : (n,) array or None
+        Row numbers, if they are not consecutive.
     """
 
     start: int
     code: Array
     probability: Array
     margin: Array
+    row: Array | None = None
+
+    @property
+    def rows(self) -> Array:
+        """Row numbers."""
+        return np.arange(self.start, self.start + len(self.code)) if self.row is None else self.row
+
+    def take(self, index: Array) -> Predicted:
+        """Return some of the predictions, in the order of `index`."""
+        return Predicted(0, self.code[index], self.probability[index], self.margin[index], self.rows[index])
+
+    @classmethod
+    def join(cls, blocks: Sequence[Predicted]) -> Predicted:
+        """Concatenate predictions."""
+        columns = zip(*((block.code, block.probability, block.margin, block.rows) for block in blocks), strict=True)
+        code, probability, margin, rows = (np.concatenate(column) for column in columns)
+        return cls(0, code, probability, margin, rows)
 
 
 def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = None) -> Iterator[Predicted]:
-    """Predict all rows of a source, in order; the next block is read while one is predicted.
+    """Predict all rows of a source in order, reading the next block during prediction.
 
-    A block has `size` rows, by default 100,000 (or 128 MB): in larger ones more rows share a field, and its weights.
-    The result does not depend on it.
+    Blocks have `size` rows, by default 100,000 (or 128 MB). The result does not depend on it.
     """
     if size is None:
         size = max(1, min(_ROWS, _BYTES // rows.row_bytes))
     if rows.n_features != model.n_features_in_:
         raise DataError(
-            f"the data have {rows.n_features} features, the model was learned from {model.n_features_in_}: give data "
-            "of the same kind"
+            "the data has {n_features} features, but the model was learned from {n_features_in_}",
+            advice="use the same features",
+            n_features=rows.n_features,
+            n_features_in_=model.n_features_in_,
         )
     blocks = iter(rows.parts(size))
     start = 0
@@ -61,32 +81,35 @@ def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = Non
                 t = model.predict_proba(block)
             except ValueError as error:
                 raise DataError(
-                    f"in rows {start} to {start + block.shape[0] - 1}, counted from {start}: {error}"
+                    "rows {start} to {last} (row 0 is row {start}): {error}",
+                    start=start,
+                    last=start + block.shape[0] - 1,
+                    error=error,
                 ) from error
             yield Predicted(start, t.argmax(axis=1), t.max(axis=1), margins(t))
             start += block.shape[0]
 
 
 def csv_head(files: Sequence[str]) -> str:
-    """Return the first line of a table of predictions; with `files` it names these too."""
+    """Return the header of a table of predictions, which has a column for `files` if there are any."""
     return "row,label,probability,margin" + (",file\n" if files else "\n")
 
 
 def csv_lines(block: Predicted, names: Sequence[str], files: Sequence[str]) -> str:
-    """Return the lines of a block, by one call of the formatter: it takes as long as all else but prediction.
+    """Return the lines of a block with a single formatting operation, for speed.
 
-    `names` are those of the classes, `files` those of all rows, if they are images; both are :func:`quoted`.
+    `names` are the :func:`quoted` names of the classes, `files` those of the files of all rows, if any.
     """
-    n = len(block.code)
+    n, rows = len(block.code), block.rows.tolist()
     columns: list[Any] = [
-        range(block.start, block.start + n),
+        rows,
         [names[k] for k in block.code.tolist()],
         block.probability.tolist(),
         block.margin.tolist(),
     ]
     line = "%d,%s,%.6f,%.6f\n"
     if files:
-        columns.append(files[block.start : block.start + n])
+        columns.append([files[row] for row in rows])
         line = "%d,%s,%.6f,%.6f,%s\n"
     cells: list[Any] = [None] * (len(columns) * n)
     for i, column in enumerate(columns):
@@ -95,27 +118,27 @@ def csv_lines(block: Predicted, names: Sequence[str], files: Sequence[str]) -> s
 
 
 def quoted(name: str) -> str:
-    """Return a text as a CSV file has it."""
+    """Quote text for CSV."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow([name])  # quotes what has a part of that
+    csv.writer(text, lineterminator="\r\n").writerow([name])  # quotes text that contains a part of the terminator
     return text.getvalue().removesuffix("\r\n")
 
 
 def file_names(rows: Any) -> list[str]:
-    """Return the rows' files, where each has one; what is no text in their names is written in hexadecimal."""
+    """Return the names of the files of the rows, if any."""
     return [as_text(path) for path in getattr(rows, "paths", ())]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions against the truth.
+    """Comparison of predictions with true labels.
 
     Attributes
     ----------
     classes : list
-        All classes, those that the model does not know last. If it has a class of the unknown, they are all in that.
+        Classes of the model, then other true classes, which belong to the unknown class if the model has one.
     confusion : (K', K) array
-        Rows by true class (columns by predicted one).
+        Number of rows by true and predicted class.
     """
 
     classes: list[Any]
@@ -128,12 +151,12 @@ class Evaluation:
 
     @property
     def error(self) -> float:
-        """Wrong rows in percent."""
+        """Error in percent."""
         return 100 * (1 - float(np.trace(self.confusion)) / self.n_rows)
 
     @property
     def errors_by_class(self) -> Array:
-        """Wrong rows of each class in percent; NaN for classes without rows."""
+        """Error of each class in percent; NaN for classes without rows."""
         n = self.confusion.sum(axis=1)
         right = np.pad(np.diag(self.confusion), (0, len(n) - len(np.diag(self.confusion))))
         with np.errstate(invalid="ignore"):
@@ -144,9 +167,9 @@ class Evaluation:
 
 
 def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> Iterator[Evaluation]:
-    """Compare predictions with labels, block by block; each evaluation is of all rows so far, the last of all.
+    """Compare predictions with labels, yielding the evaluation of all rows so far after each block.
 
-    Rows without a label are left out.
+    Unlabeled rows are ignored.
     """
     y = np.asarray(data.y, dtype=object)
     known = model.settle().classes_.tolist()
@@ -154,11 +177,14 @@ def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> It
     code_of = {_key(k): i for i, k in enumerate(named)}
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in named))]
     if not given:
-        raise DataError(f"{data.name} has no labels to compare with")
+        raise DataError("{name} has no labels to compare with", name=data.name)
     if not any(_key(v) in code_of for v in given):
         raise DataError(
-            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({named[0]}, ...): give "
-            "labels of the same kind"
+            "none of the labels of {name} ({given}, ...) is a class of the model ({named}, ...)",
+            advice="use the same classes",
+            name=data.name,
+            given=given[0],
+            named=named[0],
         )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
     code_of |= {name: len(named) if model.has_unknown_class_ else len(named) + i for i, name in enumerate(strangers)}
@@ -176,7 +202,7 @@ def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> It
 
 
 def _key(label: Any) -> str:
-    """Labels agree if they read the same: a CSV file has 3 where an array has 3.0."""
+    """Return the text of a label; 3.0 becomes "3", as in a CSV file."""
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return str(int(label))
     return str(label)

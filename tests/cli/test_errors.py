@@ -44,7 +44,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "--encoder", "none", "--labeling", "best", "-o", "{}/m.tnesi"), "--labeling='best'"),
         (
             ("fit", "digits", "--encoder", "none", "--threshold", "0.7", "-o", "{}/m.tnesi"),
-            "give --labeling self-labeling, too",
+            "--threshold needs --labeling self-labeling",
         ),
         (
             (
@@ -79,7 +79,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("predict", "{}/none.tnesi", "digits", "-o", "{}/p.csv"), "none.tnesi"),
         (("info", "{}"), "{}"),
         (("tune", "digits", "--truncation", "a", "--labels-per-class", "4"), "--truncation a"),
-        (("reproduce", "mnist-tabel"), "choose of mnist-table"),
+        (("reproduce", "mnist-tabel"), "choose one of mnist-table"),
         (("reproduce", "digits-table", "--seeds", "1-"), "--seeds 1-"),
         (("reproduce", "digits-table", "--solver", "adam"), "--solver adam"),
         (("report", "{}"), "not a run folder"),

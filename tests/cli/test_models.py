@@ -103,7 +103,7 @@ def test_labeling(run: Callable[..., Any], run_json: Callable[..., Any], tmp_pat
     for method, said in (
         ("clusters", "The labels name clusters"),
         ("spreading", "the class of similar rows"),
-        ("self-labeling", "labeled themselves"),
+        ("self-labeling", "were labeled with it"),
         ("supervised", "from labeled rows only"),
     ):
         assert said in run(*words, "--labeling", method).stdout
@@ -141,7 +141,7 @@ def test_classes_that_may_be_confused(run: Callable[..., Any], run_json: Callabl
     (doubt,) = run_json(*words)["doubtful"]
     assert {doubt["name"], doubt["rival"]} == {"a", "b"}
     assert doubt["confidence"] < 0.8
-    assert "may be confused with" in run(*words).stdout
+    assert "may be swapped" in run(*words).stdout
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
     np.savez(tmp_path / "d.npz", X=X, y=names[np.where(np.arange(len(y)) < 400, y, 9)])
     place = tmp_path / "m.tnesi"
     words = ("fit", tmp_path / "d.npz", "--encoder", "none", "--unknown-classes", 3, "--fields", 150, "-o", place)
-    assert "% of the rows are of unknown classes" in run(*words).stdout
+    assert "% of the rows belong to unknown classes" in run(*words).stdout
     told = run_json(*words)
     assert told["classes"] == [*"abcdefg"]
     assert told["unknown_share"] == pytest.approx(0.3, abs=0.28)  # over 20 seeds 0.22 +- 0.04
@@ -174,7 +174,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
 def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--unknown-classes", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "--unknown-classes needs labels, and there are none: give --labels" in said
+    assert "--unknown-classes needs labels: pass --labels" in said
     np.savez(tmp_path / "d.npz", X=digits[0], y=np.full(len(digits[0]), -1))
     assert (
         "y has no labels"
@@ -185,7 +185,7 @@ def test_unknown_classes_without_labels(run: Callable[..., Any], digits: Any, tm
 def test_committees_that_are_refused(run: Callable[..., Any], digits: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", digits[0])
     said = run("fit", tmp_path / "x.npy", "--mixtures", 2, "-o", tmp_path / "m.tnesi", code=1).stderr
-    assert "--mixtures needs labels, and there are none: give --labels" in said
+    assert "--mixtures needs labels: pass --labels" in said
     run("fit", "digits", "--encoder", "none", "--mixtures", 0, "-o", tmp_path / "m.tnesi", code=2)
 
 
@@ -213,6 +213,42 @@ def test_predictions_are_those_of_the_estimator(
     ordered = np.sort(t, axis=1)
     assert np.allclose([float(row["probability"]) for row in found], ordered[:, -1], atol=1e-6)
     assert np.allclose([float(row["margin"]) for row in found], ordered[:, -1] - ordered[:, -2], atol=1e-6)
+
+
+def test_doubtful_predictions(
+    run: Callable[..., Any], run_json: Callable[..., Any], model: Path, tmp_path: Path
+) -> None:
+    """They are counted, come first on request, or alone; the lines are the same."""
+
+    def lines(*words: Any) -> list[str]:
+        found: list[str] = run("predict", model, "digits", "-o", "-", "-q", *words).stdout.splitlines()
+        assert found[0] == "row,label,probability,margin"
+        return found[1:]
+
+    everything = lines()
+    margin = np.array([float(line.split(",")[3]) for line in everything])
+    below = float(np.quantile(margin, 0.2)) + 1e-5
+    doubtful = np.flatnonzero(margin < below)
+    assert 0 < doubtful.size < margin.size
+    ordered = lines("--sort", "doubt")
+    assert sorted(ordered) == sorted(everything)
+    assert (np.diff([float(line.split(",")[3]) for line in ordered]) >= 0).all()
+    only = ("--only-doubtful", "--doubtful-below", below)
+    assert lines(*only) == [everything[row] for row in doubtful]
+    assert sorted(lines(*only, "--sort", "doubt")) == sorted(everything[row] for row in doubtful)
+    out = ("predict", model, "digits", "-o", tmp_path / "p.csv", "--doubtful-below", below)
+    found = run_json(*out, "--only-doubtful")
+    assert (found["doubtful"], found["rows"]) == (doubtful.size, margin.size)
+    assert f"{doubtful.size} are doubtful (margin below {below:g})" in run(*out).stdout
+    assert run_json("predict", model, "digits", "-o", tmp_path / "p.csv")["doubtful"] == (margin < 0.5).sum()
+    assert (
+        lines("--only-doubtful", "--doubtful-below", 0)
+        == lines("--only-doubtful", "--doubtful-below", 0, "--sort", "doubt")
+        == []
+    )
+    assert (
+        "--sort best is not row or doubt" in run("predict", model, "digits", "-o", "-", "--sort", "best", code=1).stderr
+    )
 
 
 def test_predictions_to_standard_output(run: Callable[..., Any], model: Path) -> None:
@@ -253,7 +289,7 @@ def test_columns_are_known_by_their_names(run: Callable[..., Any], table: Path, 
     for name in ("moved", "more"):
         predict(tmp_path / f"{name}.csv")
         assert (tmp_path / "p.csv").read_text() == expected
-    assert "there is no column 'p0'" in predict(tmp_path / "fewer.csv", code=1).stderr
+    assert "column 'p0', used by the model, is missing" in predict(tmp_path / "fewer.csv", code=1).stderr
 
 
 def test_evaluate(run: Callable[..., Any], run_json: Callable[..., Any], model: Path) -> None:
@@ -364,7 +400,7 @@ def test_a_marker_for_no_label(run_json: Callable[..., Any], digits: Any, tmp_pa
 def test_labels_are_of_all_rows(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("row,label\n0,1\n")
     refused = run("evaluate", model, "digits", "--part", "test", "--labels", tmp_path / "y.csv", code=1)
-    assert "leave out --part" in refused.stderr
+    assert "omit --part" in refused.stderr
 
 
 def test_predictions_into_a_pipe_and_through_a_link(run: Callable[..., Any], model: Path, tmp_path: Path) -> None:
@@ -400,7 +436,7 @@ def test_nothing_that_is_read_is_written(run: Callable[..., Any], table: Path, m
     mine = tmp_path / "mine.csv"
     mine.write_bytes(table.read_bytes())
     refused = run("fit", mine, "--label-column", "kind", "-o", mine, code=1).stderr
-    assert "is what is read" in refused
+    assert "is an input" in refused
     run("predict", model, mine, "--label-column", "kind", "-o", mine, code=1)
     run("predict", model, "digits", "-o", model, code=1)
     assert mine.read_bytes() == table.read_bytes()

@@ -7,7 +7,7 @@ import pytest
 
 from tnesi import PoissonMixture
 from tnesi.data import BlockSource, DataError
-from tnesi.data.block_source import TellingSource
+from tnesi.data.block_source import ProgressSource
 
 X = np.random.default_rng(0).poisson(3.0, (100, 6)) + 1
 
@@ -42,9 +42,9 @@ def test_learning_from_blocks() -> None:
 def test_bad_blocks() -> None:
     with pytest.raises(DataError, match="no blocks"):
         BlockSource([], 5)
-    with pytest.raises(DataError, match="rows and columns of numbers"):
+    with pytest.raises(DataError, match="two-dimensional arrays of numbers"):
         BlockSource([np.zeros(3)], 5)
-    with pytest.raises(DataError, match="rows and columns of numbers"):
+    with pytest.raises(DataError, match="two-dimensional arrays of numbers"):
         BlockSource([np.array([["a"]])], 5)
     with pytest.raises(DataError, match="0 rows"):
         BlockSource([X], 0)
@@ -52,7 +52,7 @@ def test_bad_blocks() -> None:
 
 def test_progress() -> None:
     told: list[Any] = []
-    source = TellingSource(BlockSource(blocks, 100), lambda *what: told.append(what))
+    source = ProgressSource(BlockSource(blocks, 100), lambda *what: told.append(what))
     np.testing.assert_array_equal(source.load(), X)
     assert told == [("reading rows", 100, 100)]
     list(source.blocks(50))
@@ -60,9 +60,9 @@ def test_progress() -> None:
 
 
 def test_all_blocks_are_like_the_first() -> None:
-    with pytest.raises(DataError, match="is of type float64 and the first of uint8"):
+    with pytest.raises(DataError, match="has type float64, but the first one has uint8"):
         PoissonMixture(5).fit(BlockSource([X[:50].astype(np.uint8), X[50:] + 0.5], 100))
-    with pytest.raises(DataError, match="has 5 columns and the first 6"):
+    with pytest.raises(DataError, match="has 5 columns, but the first one has 6"):
         PoissonMixture(5).fit(BlockSource([X[:50], X[50:, :5]], 100))
-    with pytest.raises(DataError, match="n_rows=None: say how many"):
+    with pytest.raises(DataError, match="n_rows is None: pass the total"):
         BlockSource([X], None)  # type: ignore[arg-type]

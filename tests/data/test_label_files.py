@@ -48,20 +48,20 @@ def test_text(tmp_path: Path, text: str, labels: list[Any]) -> None:
         ("1\n2\n3\n", "has 3 labels for 4 rows"),
         ("1\n2\n3\n4\n5\n", "has more labels for 4 rows"),
         ("label\n1\n2\n3\n", "has 3 labels for 4 rows"),
-        ("1\n" * 100, "more labels than there are rows"),
-        ("0,a\n,b\n", "'' is no number of a row"),
-        ("0,a\n\u0661,b\n", "is no number of a row"),
-        ("4,a\n", "no row 4: rows are counted from 0 to 3"),
+        ("1\n" * 100, "more labels than the data has rows"),
+        ("0,a\n,b\n", "'' is not a row number"),
+        ("0,a\n\u0661,b\n", "is not a row number"),
+        ("4,a\n", "no row 4: use row numbers from 0 to 3"),
         ("1,a\n1,a\n", "row 1 twice"),
-        ("-1,a\n0,b\n", "'-1' is no number of a row"),
-        ("row,label\nx,a\n", "'x' is no number of a row"),
-        ("1,a,b\n", "3 columns: name those"),
+        ("-1,a\n0,b\n", "'-1' is not a row number"),
+        ("row,label\nx,a\n", "'x' is not a row number"),
+        ("1,a,b\n", "3 columns: name the two"),
         ("0,a\n1,b,c\n2,d\n", "not all lines have|columns"),
         ("row,label\n1,a\n2\n", "not all lines have 2 columns"),
-        ("x" * 300 + "\n1\n1\n2\n", "label of 300 characters"),
+        ("x" * 300 + "\n1\n1\n2\n", "label has 300 characters"),
         ("x" * 70_000, "a line of more than"),
         ("", "empty"),
-        ("1\n\0\n", "nothing that can be read"),
+        ("1\n\0\n", "unsupported file format"),
     ],
 )
 def test_bad_text_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -108,9 +108,9 @@ def test_parquet(tmp_path: Path) -> None:
     for columns, message in (
         ({"label": [1, 2]}, "labels of shape 2 for 3 rows"),
         ({"label": [1, 2, 3, 4]}, "4 labels for 3 rows"),
-        ({"a": [1, 2, 3], "b": [1, 2, 3]}, "name the one with the labels 'label'"),
+        ({"a": [1, 2, 3], "b": [1, 2, 3]}, "name the label column 'label'"),
         ({"row": [0, 0], "label": [5, 6]}, "row 0 twice"),
-        ({"row": ["a", "b"], "label": [5, 6]}, "number of a row"),
+        ({"row": ["a", "b"], "label": [5, 6]}, "not row numbers"),
     ):
         pq.write_table(pa.table(columns), path)
         with pytest.raises(DataError, match=message):
@@ -123,7 +123,7 @@ def test_what_has_no_labels(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_labels(tmp_path / "missing", 3)
     (tmp_path / "a").write_bytes(b"GIF89a")
-    with pytest.raises(DataError, match="holds no labels"):
+    with pytest.raises(DataError, match="is not a label file"):
         read_labels(tmp_path / "a", 3)
 
 

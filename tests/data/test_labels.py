@@ -48,5 +48,5 @@ def test_missing_labels_stay_missing(y: Any) -> None:
 
 
 def test_none_per_class_is_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(ValueError, match="at least one label"):
+    with pytest.raises(ValueError, match="per_class must be at least 1"):
         few_labels([0, 1], 0, rng)

@@ -35,7 +35,7 @@ def test_content_tells(tmp_path: Path, content: bytes, kind: str) -> None:
 def test_other_content_in_gzip(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
     (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a.npy").read_bytes()))
-    with pytest.raises(DataError, match="unpack it with gunzip"):
+    with pytest.raises(DataError, match="decompress it with gunzip"):
         recognize(tmp_path / "a.gz")
     (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x08 not really")
     with pytest.raises(DataError, match="damaged"):

@@ -23,7 +23,7 @@ def table(found: Any, *, scaled: bool = False) -> Data:
 def test_different_units(load: Any, column: str) -> None:
     told = unequal_columns(table(load()))
     assert told is not None
-    assert f"'{column}' makes up" in told
+    assert f"'{column}' dominates" in told
     assert unequal_columns(table(load(), scaled=True)) is None
 
 

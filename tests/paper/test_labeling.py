@@ -92,7 +92,7 @@ def test_missing_data_are_left_out_until_they_are_there(tmp_path: Path, monkeypa
     wanted = protocol(DIGITS, Task("other", "Other", ("mnist",)), runs=1)
     folder = reproduce(wanted, tmp_path)
     assert left_out(folder.configuration) == [
-        "Other is left out, its data are not on this machine: tnesi data fetch mnist"
+        "Other is omitted because its data is not on this machine: tnesi data fetch mnist"
     ]
     assert {record["task"] for record in folder.records} == {"digits"}
     assert progress(folder.configuration, folder.records) == (4, 4)

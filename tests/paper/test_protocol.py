@@ -108,11 +108,11 @@ def test_the_prior_is_ours() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="choose of mnist-table"):
+    with pytest.raises(ValueError, match="choose one of mnist-table"):
         read_protocol("mnist-tabel")
     with pytest.raises(ValueError, match="no network 'x'"):
         read_protocol("mnist-table", methods=("x",))
-    with pytest.raises(ValueError, match=r"no task 'x': choose of digits, letters"):
+    with pytest.raises(ValueError, match=r"no task 'x': choose one of digits, letters"):
         read_protocol("nist-table", tasks=("x",))
 
 

@@ -105,5 +105,5 @@ def test_bad_settings(digits: Any, changes: dict[str, Any], message: str) -> Non
 
 def test_one_label_per_class_cannot_be_split(digits: Any) -> None:
     X, y = digits
-    with pytest.raises(ValueError, match="at least two labels"):
+    with pytest.raises(ValueError, match="two labels of at least one class"):
         tune(X, few_labels(y, 1, np.random.default_rng(0)))

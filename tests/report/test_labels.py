@@ -24,16 +24,16 @@ def test_doubts_are_pairs(model: SimpletronClassifier) -> None:
     model._confident = sure, np.array([1, 5, 0, 6, 3, 1, 3, 0])
     assert doubts(model) == [Doubt(3, 6, 0.3), Doubt(1, 5, 0.5), Doubt(4, 3, 0.79)]
     said = second_layer_lines(model)
-    assert "Class 3 may be confused with 6 (confidence 0.30): label one more row of each." in said
+    assert "3 and 6 may be swapped (confidence 0.30): label one more row of each." in said
     model._confident = np.full(8, 0.1), np.array([7, 0, 1, 2, 3, 4, 5, 6])
-    assert second_layer_lines(model)[-1] == "3 more pairs of classes may be confused."
+    assert second_layer_lines(model)[-1] == "3 more pairs of classes may be swapped."
 
 
 def test_unknown_classes_and_sizes(model: SimpletronClassifier) -> None:
     assert class_names(model) == [*"01234567", "unknown"]
     said = " ".join(second_layer_lines(model))
-    assert "The labels name clusters that were found without labels (clusters)." in said
-    assert f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes." in said
+    assert "The labels name clusters of similar rows (clusters)." in said
+    assert f"{100 * model.unknown_share_:.1f} % of the rows belong to unknown classes." in said
     shares = class_shares(model)
     assert shares is not None
     names, counts = np.unique(model.transduction_, return_counts=True)
@@ -49,3 +49,17 @@ def test_methods(model: SimpletronClassifier, method: str) -> None:
     assert len(second_layer_lines(SimpletronClassifier.from_model(value, model.mixtures_))) >= 2
     value = replace(value, rows=None, label=None)  # as in a file without the training rows
     assert len(second_layer_lines(SimpletronClassifier.from_model(value, model.mixtures_))) == 1
+
+
+def test_a_dominant_class_is_reported() -> None:
+    """One that takes most rows, although its labels are few; not one that has most of the labels."""
+    X = np.random.default_rng(0).poisson(np.repeat([[9, 1, 1], [1, 9, 1]], [190, 10], axis=0)) + 1
+    mixture = PoissonMixture(4, truncation=None, row_sum=40, random_state=0)
+    balanced, fair = np.full(200, -1), np.r_[np.zeros(190), np.ones(10)].astype(int)
+    balanced[:2], balanced[-2:] = 0, 1
+    said = second_layer_lines(SimpletronClassifier(mixture, labeling="supervised", random_state=0).fit(X, balanced))
+    assert any(
+        line.startswith("Warning: ") and line.endswith(" % of the rows became '0'; check before use.") for line in said
+    )
+    said = second_layer_lines(SimpletronClassifier(mixture, labeling="supervised", random_state=0).fit(X, fair))
+    assert not any("Warning" in line for line in said)

@@ -8,20 +8,20 @@ from collections.abc import Callable
 from types import FrameType
 
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Somebody wants it to end, or has closed its terminal."""
+"""Signals that end the program."""
 INTERRUPTED = 130
-"""How it ends after Ctrl-C."""
+"""Exit code after Ctrl-C."""
 
 
 def when_ending(act: Callable[[int, FrameType | None], object]) -> None:
-    """Do this when somebody wants the program to end; who has it ignored, as nohup does, is not asked."""
+    """Install a handler for the signals that end the program, except for ignored ones (as under nohup)."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, act)
 
 
 def end_undisturbed() -> None:
-    """From here on it ends by itself, in seconds."""
+    """Ignore further signals while the program ends, which takes seconds."""
     for number in (signal.SIGINT, *ENDING):
         signal.signal(number, signal.SIG_IGN)
 
@@ -37,7 +37,7 @@ def main() -> None:
             sys.exit(f"the command line needs {error.name}: pip install 'tnesi[cli]'")
         when_ending(lambda number, _: sys.exit(128 + number))  # leave nothing half-written
         app()
-    except KeyboardInterrupt:  # before there was a command
+    except KeyboardInterrupt:  # before a command runs
         sys.exit(INTERRUPTED)
     finally:
         end_undisturbed()

@@ -1,4 +1,4 @@
-"""All commands in one place. Nothing heavy is imported here: help answers at once."""
+"""The command line application. Imports are light so that help is fast."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tnesi.cli.console import paragraphs
 
 app = typer.Typer(
     name="tnesi",
-    help="Learn classifiers from a handful of labels and plenty of unlabeled, non-negative data.\n\n"
-    "DATA is a file (.npy, .npz, CSV, Parquet, IDX, Zarr), a folder of images, or the name of a data set "
-    "(see [bold]tnesi data list[/bold]). A first try, in seconds:\n\n"
+    help="Learn classifiers from a few labels and plenty of unlabeled data.\n\n"
+    "DATA is a file (.npy, .npz, CSV, JSON lines, Parquet, IDX, Zarr), a folder of images or text files, or the name "
+    "of a data set (see [bold]tnesi data list[/bold]). To get started:\n\n"
     "  tnesi demo\n\n"
     "  tnesi fit digits --labels-per-class 10 -o digits.tnesi\n\n"
     "  tnesi show digits.tnesi -o fields.png",

@@ -1,4 +1,4 @@
-"""What the commands share: options, progress, results for people or machines, errors without tracebacks."""
+"""Shared by all commands: options, progress, text and JSON output, error messages."""
 
 from __future__ import annotations
 
@@ -30,24 +30,44 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; all processors by default.")]
+INPUT, ENCODING, MODEL, LABELS = "Input", "Encoding", "Model", "Labels"
+OUTPUT, RESOURCES = "Output", "Resources"
+"""Panels of options in the help."""
+
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as a JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", rich_help_panel=RESOURCES, help="Number of threads; default: all processors."),
+]
 Labels = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Labels: one per line, or row,label for some rows. Empty: unlabeled."),
+    typer.Option(metavar="FILE", rich_help_panel=INPUT, help="Labels: one per line, or row,label for some rows."),
 ]
-LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column (or array) of DATA with the labels.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same result.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", rich_help_panel=INPUT, help="Column (or array) of DATA with the labels.")
+]
+
+
+def read_seed(text: str | int) -> int:
+    """Return a seed."""
+    if not str(text).isdecimal() or int(text) >= 2**32:
+        raise typer.BadParameter(f"{text} is not an integer from 0 to {2**32 - 1}")
+    return int(text)
+
+
+Seed = Annotated[
+    int, typer.Option(parser=read_seed, metavar="N", rich_help_panel=MODEL, help="Seed of the random numbers.")
+]
 
 _PLAIN_WIDTH = 140
-"""Columns of text where there is no terminal."""
+"""Width of the output without a terminal."""
 _PLAIN_EVERY = 10.0
-"""Seconds between lines of progress where there is no terminal."""
+"""Seconds between progress lines without a terminal."""
 
 
-def errors_for_people(command: Callable[P, R]) -> Callable[P, R]:
-    """End with a clear line and exit code 1 where input is at fault, with 130 after Ctrl-C."""
+def report_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Report invalid input as one line with exit code 1; exit with 130 after Ctrl-C."""
 
     @wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -73,7 +93,7 @@ _OPTIONS = {
     "execution": "--dask",
     "scheduler": "--dask",
 }
-"""Parameters of the library whose options have other names."""
+"""Options whose names differ from those of the parameters."""
 
 
 def option_spelling(name: str, value: str) -> str:
@@ -98,13 +118,13 @@ def error_text(error: Exception) -> str:
 
 
 def paragraphs(command: Callable[..., Any]) -> str:
-    """Return a command's docstring with its lines joined, so that the terminal's width breaks them."""
+    """Return the docstring of a command with joined lines, so that they wrap at the width of the terminal."""
     text = inspect.cleandoc(command.__doc__ or "")
     return "\n\n".join(" ".join(part.split()) if part[:1] != " " else part for part in text.split("\n\n"))
 
 
 def _fail(text: str, code: int, *, as_json: bool) -> NoReturn:
-    with suppress(OSError):  # a full disk or a closed stream cannot hear of it
+    with suppress(OSError):  # the disk may be full or the stream closed
         if as_json:
             typer.echo(json.dumps({"error": text}))
         else:
@@ -114,7 +134,7 @@ def _fail(text: str, code: int, *, as_json: bool) -> NoReturn:
 
 @dataclass
 class Output:
-    """Where progress and results of a command go: progress to the error stream, the result to standard output."""
+    """Output of a command: progress goes to standard error, results to standard output."""
 
     as_json: bool = False
     quiet: bool = False
@@ -127,12 +147,12 @@ class Output:
         return Console(highlight=False, soft_wrap=True, width=_PLAIN_WIDTH if wide else None)
 
     def say(self, text: str) -> None:
-        """Print a line for people."""
+        """Print a line, except with --json."""
         if not self.as_json:
             self.console.print(printable(text), markup=False)
 
     def table(self, title: str, columns: list[str], rows: list[list[str]], *, text: tuple[int, ...] = (0,)) -> None:
-        """Print a table for people; the columns `text` are aligned left, numbers right."""
+        """Print a table, except with --json; the columns `text` are left-aligned."""
         if self.as_json:
             return
         from rich.box import SIMPLE_HEAD
@@ -154,19 +174,19 @@ class Output:
         self.console.print(table)
 
     def finish(self, **result: Any) -> None:
-        """Print the result for machines."""
+        """Print the result as JSON with --json."""
         if self.as_json:
             typer.echo(json.dumps(_plain(result), allow_nan=False))
 
     @contextmanager
     def progress(self, text: str, total: float | None = None) -> Iterator[Progress]:
-        """Show what is going on while the block runs, and pass on warnings as plain lines."""
+        """Show progress while the block runs, then print its warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with self._progress(text, total) as ticker:
                 yield ticker
         for warning in dict.fromkeys(str(w.message) for w in caught):
-            typer.secho(f"note: {printable(warning)}", err=True, fg="yellow")
+            typer.secho(f"warning: {printable(warning)}", err=True, fg="yellow")
 
     @contextmanager
     def _progress(self, text: str, total: float | None) -> Iterator[Progress]:
@@ -193,10 +213,10 @@ class Output:
 
 
 class PlainProgress(Progress):
-    """A line now and then, for logs."""
+    """Progress as occasional lines, for logs."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic() - _PLAIN_EVERY + 2  # the first one after two seconds
+        self._last = time.monotonic() - _PLAIN_EVERY + 2  # the first line comes after two seconds
 
     def tell(self, text: str) -> None:
         if time.monotonic() - self._last >= _PLAIN_EVERY:
@@ -222,7 +242,7 @@ class BarProgress(Progress):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: NumPy's numbers and arrays as lists, no NaN."""
+    """Convert a value for JSON: NumPy numbers and arrays become numbers and lists, NaN becomes None."""
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -237,16 +257,16 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def told_of_ctrl_c(progress: Progress) -> Iterator[None]:
-    """Within, Ctrl-C is answered at once, since learning takes a while to come to a good end."""
+def announce_interrupt(progress: Progress) -> Iterator[None]:
+    """Acknowledge Ctrl-C immediately within the block, since ending a fit takes a while."""
 
-    def answer(*_: Any) -> None:
-        progress.tell("stopping, and keeping what was learned; Ctrl-C again to hurry")
+    def acknowledge(*_: Any) -> None:
+        progress.tell("stopping and keeping the model; press Ctrl-C again to quit")
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, answer)
+        signal.signal(signal.SIGINT, acknowledge)
     try:
         yield
     finally:
@@ -259,11 +279,11 @@ def file_size(path: Path) -> str:
 
 
 _HARMLESS = "\n\u200c\u200d"
-"""Ends of lines, and marks that join letters or the parts of an emoji."""
+"""Line breaks and marks that join letters or emoji."""
 
 
 def printable(text: str) -> str:
-    """Return text without control characters: what comes from files must not steer the terminal."""
+    """Replace control characters, since text from files must not control the terminal."""
     return "".join(c if c.isprintable() or c in _HARMLESS else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

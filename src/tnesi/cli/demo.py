@@ -1,4 +1,4 @@
-"""``tnesi demo``: what few labels achieve, beside scikit-learn, in half a minute."""
+"""``tnesi demo``: a comparison with scikit-learn on few labels, in half a minute."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Annotated
 
 import typer
 
-from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.cli.console import Json, Output, Quiet, report_errors
 
 
-@errors_for_people
+@report_errors
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="PICTURE", help="The plot, a PNG file.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="PNG", help="Where to write the plot.")] = Path(
         "demo.png"
     ),
-    draws: Annotated[int, typer.Option(min=1, max=1000, help="Random draws of labels to average over.")] = 10,
+    draws: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Number of random draws of labels.")] = 10,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Compare tnesi with scikit-learn on 8 x 8 digits with 1, 2, 5 and 10 labels per class.
 
-    All classifiers have their default settings and get the same random labels. The data come with scikit-learn.
+    All classifiers use default settings and the same random labels. The data set comes with scikit-learn.
 
     [bold]Example[/bold]
 
@@ -59,9 +59,9 @@ def demo(
         cells,
     )
     seconds = time.perf_counter() - began
-    out.say(f"{len(data.y):,} training rows; those without a label serve as unlabeled data; {seconds:.0f} s.")
+    out.say(f"{len(data.y):,} training rows, all but the labeled ones without labels; {seconds:.0f} s.")
     out.say(f"Plot: {output}")
-    out.say(f"Label digits yourself, on a page in the browser: {_program()} label digits")
+    out.say(f"Label digits yourself in the browser: {_program()} label digits")
     out.finish(plot=output, rows=rows)
 
 
@@ -70,7 +70,7 @@ def _plus_minus(error: dict[str, float]) -> str:
 
 
 def _program() -> str:
-    """Return how to call this program from here: by its path unless the shell finds it."""
+    """Return the command that runs this program: its path unless it is in PATH."""
     if shutil.which("tnesi"):
         return "tnesi"
     path = Path(sys.argv[0]).absolute()

@@ -1,4 +1,4 @@
-"""How commands encode data: by the encoder of their choice, or that of a model."""
+"""Encoding in commands, with a chosen encoder or that of a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Output
+from tnesi.cli.console import ENCODING, INPUT, Output
+from tnesi.errors import InvalidParameterError
 from tnesi.system.progress import Progress, tell_parts
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tnesi.encoders.image_files import Problem
 
 SKIPPED = 3
-"""Exit code where files were left out."""
+"""Exit code if files were skipped."""
 _LISTED = 20
 
 EncoderName = Annotated[
@@ -23,25 +24,33 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME",
-        help="How data become features. image, text, table, vector; none: as they are, for counts, histograms and "
-        "spectra; auto: by what the data are.",
+        rich_help_panel=ENCODING,
+        help="auto, image, text, table, vector, or none for counts and spectra.",
     ),
 ]
 Embed = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="Encode documents by the embeddings of this sentence-transformers model."),
+    typer.Option(metavar="MODEL", rich_help_panel=ENCODING, help="sentence-transformers model to embed documents."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")]
+Strict = Annotated[bool, typer.Option("--strict", rich_help_panel=INPUT, help="Stop at the first unreadable file.")]
 
 
 def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
-    """Return the encoder to use, not fitted yet."""
+    """Return the encoder to use, not yet fitted."""
     from tnesi.encoders.choice import ENCODERS, encoder_name_for, new_encoder
 
     if name not in ("auto", "none", *ENCODERS):
-        raise ValueError(f"--encoder {name}: give auto, none, {', '.join(ENCODERS)}")
+        raise InvalidParameterError(
+            "unknown {encoder} {name}",
+            advice="choose one of auto, none, {names}",
+            parameter="encoder",
+            name=name,
+            names=", ".join(ENCODERS),
+        )
     if embed is not None and name not in ("auto", "text"):
-        raise ValueError("--embed is for documents: leave out --encoder, or give --encoder text")
+        raise InvalidParameterError(
+            "{embed} is for documents", advice="omit {encoder} or use {encoder:text}", parameter="embed"
+        )
     if name == "none":
         return None
     chosen: Any = encoder_name_for(data) if name == "auto" else name
@@ -53,7 +62,7 @@ def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
 def fit_and_encode(
     out: Output, encoder: Encoder, data: Data, progress: Progress, *, strict: bool
 ) -> tuple[Data, list[Problem]]:
-    """Let an encoder learn from data, say what it does, and return the encoded data and the files left out."""
+    """Fit an encoder, report what it does, and return the encoded data and the skipped files."""
     from tnesi.encoders.encoding import fit_encoder
 
     messages = fit_encoder(encoder, data, tell_parts(progress))
@@ -65,23 +74,23 @@ def fit_and_encode(
 
 
 def encode_data(encoder: Encoder, data: Data, progress: Progress, *, strict: bool) -> tuple[Data, list[Problem]]:
-    """Return data with encoded rows, and the files left out."""
+    """Return data with encoded rows, and the skipped files."""
     from tnesi.data import DataError
     from tnesi.encoders.encoding import encode
 
     found = encode(encoder, data, tell_parts(progress))
     if found.problems and strict:
         first, *others = found.problems
-        more = f" (and {len(others)} more files cannot be read)" if others else ""
-        raise DataError(f"{first}{more}: remove it, or leave out --strict")
+        more = f" (and {len(others)} more unreadable files)" if others else ""
+        raise DataError("{first}{more}", advice="remove it or omit {strict}", first=first, more=more)
     return found.data, found.problems
 
 
 def report_skipped(out: Output, problems: list[Problem]) -> None:
-    """List files that were left out."""
+    """List skipped files."""
     if not problems:
         return
-    out.say(f"{len(problems):,} files were skipped because they cannot be read:")
+    out.say(f"{len(problems):,} unreadable files were skipped:")
     for problem in problems[:_LISTED]:
         out.say(f"  {problem}")
     if len(problems) > _LISTED:
@@ -89,7 +98,7 @@ def report_skipped(out: Output, problems: list[Problem]) -> None:
 
 
 def exit_if_skipped(problems: list[Problem]) -> None:
-    """End with an exit code of its own where files were left out."""
+    """Exit with a distinct code if files were skipped."""
     if problems:
         raise typer.Exit(SKIPPED)
 

@@ -1,4 +1,4 @@
-"""``tnesi fit``: learn a classifier (or, without labels, a mixture) and keep it in a model file."""
+"""``tnesi fit``: learn a classifier (or, without labels, a mixture) and save it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 import typer
 
 from tnesi.cli.console import (
+    INPUT,
+    LABELS,
+    MODEL,
+    OUTPUT,
+    RESOURCES,
     Json,
     LabelColumn,
     Labels,
@@ -16,10 +21,10 @@ from tnesi.cli.console import (
     Quiet,
     Seed,
     Threads,
-    errors_for_people,
+    announce_interrupt,
     file_size,
     percent,
-    told_of_ctrl_c,
+    report_errors,
 )
 from tnesi.cli.encoding import (
     Embed,
@@ -45,8 +50,9 @@ from tnesi.cli.options import (
     read_fields,
     read_row_sum,
     read_truncation,
-    tell_of_scales,
+    warn_about_scales,
 )
+from tnesi.errors import InvalidParameterError
 from tnesi.system.progress import Progress, iteration_of, tell_parts
 
 if TYPE_CHECKING:
@@ -60,16 +66,20 @@ if TYPE_CHECKING:
 Model = Union["SimpletronClassifier", "PoissonMixture"]
 
 
-@errors_for_people
+@report_errors
 def fit(
     data: AnyData,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model (.tnesi).")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="MODEL", rich_help_panel=OUTPUT, help="Model file to write (.tnesi)."),
+    ],
     labels: Labels = None,
     label_column: LabelColumn = None,
     unlabeled: Unlabeled = "-1",
     labels_per_class: PerClass = None,
-    seed: Seed = 0,
-    test: Annotated[str | None, typer.Option(metavar="DATA", help="Labeled data to measure the error on.")] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="DATA", rich_help_panel=INPUT, help="Labeled data to measure the error on.")
+    ] = None,
     encoder: EncoderName = "auto",
     embed: Embed = None,
     strict: Strict = False,
@@ -78,46 +88,61 @@ def fit(
     truncation: Truncation = "15",
     row_sum: RowSum = "auto",
     prior_strength: Annotated[
-        float, typer.Option(help="How strongly fields are pulled toward the mean of the data; 0: as published.")
+        float,
+        typer.Option(metavar="S", rich_help_panel=MODEL, help="How strongly fields are pulled toward the mean."),
     ] = 1.0,
     labeling: Annotated[
         str,
         typer.Option(
             metavar="METHOD",
-            help="How unlabeled rows get classes. clusters: find clusters, then name them. spreading: spread the "
-            "labels to similar rows. self-labeling: as in the paper. supervised: learn from labeled rows only. "
-            "auto: what suits the data.",
+            rich_help_panel=LABELS,
+            help="auto, clusters, spreading, self-labeling or supervised.",
         ),
     ] = "auto",
     unknown_classes: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Number of classes without any label; their rows are found, too.")
+        int,
+        typer.Option(min=0, metavar="N", rich_help_panel=LABELS, help="Number of classes without any label."),
     ] = 0,
     threshold: Annotated[
         float | None,
-        typer.Option(help="For self-labeling: minimum margin for a row to be self-labeled; 0.6 by default."),
+        typer.Option(metavar="M", rich_help_panel=LABELS, help="Minimum margin for self-labeling; default: 0.6."),
     ] = None,
-    max_iter: Annotated[int, typer.Option(min=1, help="Maximum number of iterations.")] = 100,
+    max_iter: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=MODEL, help="Maximum number of iterations.")
+    ] = 100,
+    seed: Seed = 0,
     threads: Threads = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Save the state there after each iteration, for --resume."),
+        typer.Option(metavar="FOLDER", rich_help_panel=RESOURCES, help="Save the state after each iteration."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the state in the --checkpoint folder.")
+        bool, typer.Option("--resume", rich_help_panel=RESOURCES, help="Continue from --checkpoint.")
     ] = False,
     dask: DaskCluster = None,
     training_state: Annotated[
-        bool, typer.Option(help="Keep what is needed to learn other labels of the same rows.")
+        bool,
+        typer.Option(
+            "--training-state/--no-training-state",
+            rich_help_panel=OUTPUT,
+            help="Save data to learn other labels later.",
+        ),
     ] = True,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", rich_help_panel=OUTPUT, help="Show details of the model.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Learn a classifier from DATA and write it to a model file.
 
-    Labels come with the data (a column, the folders' names, a file beside it) or from --labels; rows without one are
-    unlabeled. With no labels at all the fields are learned, without classes.
+    Labels come from a column, folder names or --labels. All other rows are unlabeled. Without any labels, the model is
+    a mixture without classes. Ctrl-C stops early and keeps the model.
 
-    Ctrl-C ends learning early and keeps what was learned.
+    --encoder: auto chooses by the type of data; none uses the numbers as they are.
+
+    --labeling: clusters finds clusters and names them, spreading spreads labels to similar rows, self-labeling is the
+    method of the paper, supervised uses labeled rows only, auto chooses.
 
     [bold]Examples[/bold]
 
@@ -162,20 +187,23 @@ def fit(
                 tested, skipped_tests = encode_data(chosen, tested, progress, strict=strict)
                 skipped += skipped_tests
         else:
-            tell_of_scales(found)
+            warn_about_scales(found)
         if tested is not None and tested.rows.n_features != found.rows.n_features:
-            raise ValueError(
-                f"the test part has {tested.rows.n_features} features, the data have {found.rows.n_features}: give "
-                "test data of the same kind"
+            raise InvalidParameterError(
+                "the test data has {n_test} features, but the training data has {n}",
+                advice="use the same features in both",
+                parameter="test",
+                n_test=tested.rows.n_features,
+                n=found.rows.n_features,
             )
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
-        n_labels = _count(y)  # an error where there should be some
+        n_labels = _count(y)  # raises an error if there should be some
         progress.tell("looking at the data")
-        with told_of_ctrl_c(progress):
+        with announce_interrupt(progress):
             model = _learn(classifier, found, y, progress)
     learned = time.perf_counter() - began
     _keep(model, chosen, found, n_labels, output, seed=seed, training=training_state)
-    result = _describe(out, model, found, n_labels, unlabeled, learned)
+    result = _describe(out, model, found, n_labels, unlabeled, learned, verbose=verbose)
     if tested is not None and y is not None:
         from tnesi.cli.predict import measure
 
@@ -183,9 +211,9 @@ def fit(
             result["test"] = measure(model, tested, progress).summary()
         out.say(f"Test error {percent(result['test']['error'])} on {result['test']['rows']:,} rows.")
     elif y is not None:
-        out.say("There is no test part: give labeled data with --test to measure the error.")
+        out.say("Accuracy unknown: pass labeled data with --test to measure it.")
     seconds = time.perf_counter() - began
-    out.say(f"Written to {output} ({file_size(output)}), {seconds:.1f} s in all.")
+    out.say(f"Written to {output} ({file_size(output)}), {seconds:.1f} s in total.")
     report_skipped(out, skipped)
     out.finish(model=output, seconds=seconds, skipped=[str(problem) for problem in skipped], **result)
     exit_if_skipped(skipped)
@@ -199,7 +227,7 @@ def _open(
     found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
     tested = found.test if test is None else open_data(test, label_column=label_column)
     if tested is not None and found.labels is not None:
-        _ = tested.y  # an error where it has no labels
+        _ = tested.y  # raises an error without labels
     return found, tested
 
 
@@ -228,26 +256,26 @@ def _labeling(labeling: str, threshold: float | None) -> Any:
     if threshold is None:
         return labeling
     if labeling != "self-labeling":
-        raise ValueError("--threshold is a setting of self-labeling: give --labeling self-labeling, too")
+        raise InvalidParameterError("{threshold} needs {labeling:self-labeling}", parameter="threshold")
     return SelfLabeling(threshold=threshold)
 
 
 def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Progress) -> Model:
     if y is not None:
         return classifier.fit(_rows(found, progress), y)
-    for option, given, usual in (
-        ("--mixtures", classifier.n_mixtures, 1),
-        ("--unknown-classes", classifier.unknown_classes, 0),
+    for name, given, usual in (
+        ("n_mixtures", classifier.n_mixtures, 1),
+        ("unknown_classes", classifier.unknown_classes, 0),
     ):
         if given > usual:
-            raise ValueError(f"{option} needs labels, and there are none: give --labels")
+            raise InvalidParameterError(f"{{{name}}} needs labels", advice="pass {labels}", parameter=name)
     assert classifier.mixture is not None
     return classifier.mixture.fit(_rows(found, progress))
 
 
 def _rows(found: Data, progress: Progress) -> Any:
-    """Return the rows as they are learned from: in memory, or block by block where there are many."""
-    from tnesi.data.block_source import TellingSource
+    """Return the rows to learn from: in memory, or read block by block if they are many."""
+    from tnesi.data.block_source import ProgressSource
     from tnesi.data.readers.sparse import CsrSource
     from tnesi.data.source import ArraySource
     from tnesi.execution.spool import IN_MEMORY
@@ -255,7 +283,7 @@ def _rows(found: Data, progress: Progress) -> Any:
     rows = found.rows
     if isinstance(rows, ArraySource | CsrSource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
         return found.X
-    return TellingSource(rows, tell_parts(progress))
+    return ProgressSource(rows, tell_parts(progress))
 
 
 def _keep(
@@ -282,7 +310,7 @@ def _keep(
 
 
 def _count(y: Any) -> int:
-    """Count the labels that are there."""
+    """Count the labels."""
     if y is None:
         return 0
     from tnesi.labeling.labels import encode_labels
@@ -290,8 +318,10 @@ def _count(y: Any) -> int:
     return int((encode_labels(y, None)[0] >= 0).sum())
 
 
-def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: str, seconds: float) -> dict[str, Any]:
-    """Say what was learned."""
+def _describe(
+    out: Output, model: Model, found: Data, n_labels: int, unlabeled: str, seconds: float, *, verbose: bool
+) -> dict[str, Any]:
+    """Print and return what was learned."""
     from tnesi.estimators.simpletron_classifier import SimpletronClassifier
     from tnesi.training.committee import mean_lower_bound
 
@@ -304,17 +334,19 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: 
     if found.note:
         out.say(f"{found.note}.")
     out.say(f"{found.name}: {len(found.rows):,} rows of {found.rows.n_features} features.")
-    out.say(
-        f"Learned {what}, {took} (row sum {mixture.row_sum_:.4g}, truncation {mixture.truncation_}, "
-        f"free energy {lower_bound:.3f} nats per row)."
-    )
+    out.say(f"Learned {what}, {took}.")
+    if verbose:
+        out.say(
+            f"Row sum {mixture.row_sum_:.4g}, truncation {mixture.truncation_}, "
+            f"free energy {lower_bound:.3f} nats per row."
+        )
     if found.labels is not None and (marked := sum(str(label) == unlabeled for label in found.labels.tolist())):
-        out.say(f"{marked:,} rows are marked {unlabeled} and count as unlabeled.")
+        out.say(f"{marked:,} rows marked {unlabeled} are unlabeled.")
     if isinstance(model, SimpletronClassifier):
         of_classes = _describe_classes(out, model, n_labels)
     else:
         of_classes = {"classes": []}
-        out.say("No labels: the fields have no classes.")
+        out.say("No labels: the model has no classes.")
     return {
         "data": found.name, "rows": len(found.rows), "features": found.rows.n_features, "note": found.note,
         "mixtures": len(mixtures), "fields": sum(each.n_components_ for each in mixtures), "row_sum": mixture.row_sum_,
@@ -325,7 +357,7 @@ def _describe(out: Output, model: Model, found: Data, n_labels: int, unlabeled: 
 
 
 def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -> dict[str, Any]:
-    """Say what the second layer has learned."""
+    """Print and return what the second layer has learned."""
     from tnesi.report.labels import class_shares, doubts, second_layer_lines
 
     classes = model.classes_.tolist()[: len(model.label_confidence_)]

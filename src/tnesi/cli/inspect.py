@@ -1,4 +1,4 @@
-"""``tnesi info``, ``tnesi show`` and ``tnesi sample``: look at a model."""
+"""``tnesi info``, ``tnesi show`` and ``tnesi sample``: inspect a model."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Json, Output, Seed, errors_for_people, file_size
+from tnesi.cli.console import Json, Output, Seed, file_size, report_errors
 from tnesi.cli.predict import Model
+from tnesi.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_IN_PICTURE = 2000
-Shape = Annotated[str | None, typer.Option(metavar="HxW", help="Height and width, e.g. 28x28; as learned by default.")]
+Shape = Annotated[
+    str | None, typer.Option(metavar="HxW", help="Height and width, such as 28x28; default: from the model.")
+]
 
 
-@errors_for_people
+@report_errors
 def info(model: Model, as_json: Json = False) -> None:
-    """Tell what a model file holds and where it comes from, without loading it."""
+    """Show the contents and origin of a model file without loading it."""
     from tnesi.model_file import read_header
 
     header = read_header(model)
@@ -45,11 +48,11 @@ def info(model: Model, as_json: Json = False) -> None:
         "classes": {
             "number": len(classes),
             "names": ", ".join(map(str, classes[:20])) + "..." * (len(classes) > 20),
-            "unknown ones are": str(header.classes[-1]) or "empty" if header.classes and header.unknown else None,
+            "unknown rows get": str(header.classes[-1]) or "empty" if header.classes and header.unknown else None,
         },
-        "from": {key: value for key, value in header.provenance.items() if key != "columns"},
-        "made with": {**header.versions, "date": header.created},
-        "parameter": header.parameters,
+        "source": {key: value for key, value in header.provenance.items() if key != "columns"},
+        "created with": {**header.versions, "date": header.created},
+        "parameters": header.parameters,
         "encoder": {"kind": next(iter(header.encoder))} if header.encoder else {},
     }
     if not classes:
@@ -79,16 +82,16 @@ def info(model: Model, as_json: Json = False) -> None:
     )
 
 
-@errors_for_people
+@report_errors
 def show(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A picture: .png, .svg or .pdf.")],
-    fields: Annotated[int, typer.Option(min=1, max=2000, help="How many fields to draw.")] = 100,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .svg or .pdf.")],
+    fields: Annotated[int, typer.Option(min=1, max=2000, metavar="N", help="Number of fields.")] = 100,
     shape: Shape = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Draw fields of a model as images, each with the column of its classes beside it.
+    """Draw fields of a model as images, each next to a column with its classes.
 
     [bold]Example[/bold]
 
@@ -106,7 +109,7 @@ def show(
         figure = plot_fields(found, shape=given, n_fields=fields, random_state=seed)
         _save(figure, output)
     n_mixtures = len(found.mixtures_) if isinstance(found, SimpletronClassifier) else 1
-    several = f", from the fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
+    several = f", with fields of all {n_mixtures} mixtures" if n_mixtures > 1 else ""
     out.say(f"Written to {output}{several}.")
     method = found.labeling_ if isinstance(found, SimpletronClassifier) and found.classes_.size else None
     if method is not None:
@@ -114,16 +117,20 @@ def show(
     out.finish(output=output, mixtures=n_mixtures, labeling=method)
 
 
-@errors_for_people
+@report_errors
 def sample(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A picture (.png, .svg, .pdf), or data: .npy, .csv.")],
-    number: Annotated[int, typer.Option("--number", "-n", min=1, max=1_000_000, help="How many rows to draw.")] = 40,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Image (.png, .svg, .pdf) or data (.npy, .csv) to write.")
+    ],
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=1, max=1_000_000, metavar="N", help="Number of rows.")
+    ] = 40,
     shape: Shape = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Draw new rows from the model's distribution: a field at random, then Poisson counts around it, which look noisy.
+    """Sample new rows from the model: Poisson counts around a random field.
 
     [bold]Example[/bold]
 
@@ -141,7 +148,7 @@ def sample(
         _, found = split_pipeline(load(model))
         mixtures = found.mixtures_ if isinstance(found, SimpletronClassifier) else [found]
         rows, _ = mixtures[0].set_params(random_state=seed).sample(number)
-        rows = np.maximum(rows - 1, 0)  # without the 1 that normalization adds to each feature
+        rows = np.maximum(rows - 1, 0)  # undo the 1 that normalization adds to each feature
         if output.suffix == ".npy":
             with replacing(output) as temporary, temporary.open("wb") as file:
                 np.save(file, rows, allow_pickle=False)
@@ -149,7 +156,12 @@ def sample(
             with replacing(output) as temporary:
                 np.savetxt(temporary, rows, fmt="%d", delimiter=",")
         elif number > _MOST_IN_PICTURE:
-            raise ValueError(f"{number} rows are too many for a picture: give -n {_MOST_IN_PICTURE} or fewer, or .npy")
+            raise InvalidParameterError(
+                "{number} exceeds {most} rows, the limit for images",
+                advice="reduce it or write .npy",
+                parameter="number",
+                most=_MOST_IN_PICTURE,
+            )
         else:
             given = read_header(model).image_shape if shape is None else _parse(shape)
             _save(plot_rows(rows, shape=given), output, ", or for data in .npy or .csv")
@@ -161,7 +173,9 @@ def sample(
 def _parse(shape: str) -> tuple[int, int]:
     height, _, width = shape.lower().partition("x")
     if not (height.isdecimal() and width.isdecimal()):
-        raise ValueError(f"--shape {shape}: give height and width, e.g. 28x28")
+        raise InvalidParameterError(
+            "{shape} {text} is not height and width, such as 28x28", parameter="shape", text=shape
+        )
     return int(height), int(width)
 
 
@@ -170,6 +184,12 @@ def _save(figure: Figure, output: Path, also: str = "") -> None:
 
     kind = output.suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"{output}: give a name that ends in .png, .svg or .pdf{also}")
+        raise InvalidParameterError(
+            "{path} has an unsupported suffix",
+            advice="use .png, .svg or .pdf{also}",
+            parameter="output",
+            path=output,
+            also=also,
+        )
     with replacing(output) as temporary:
         figure.savefig(temporary, format=kind)

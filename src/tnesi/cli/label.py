@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tnesi.cli import end_undisturbed, when_ending
-from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
-from tnesi.cli.options import AnyData, tell_of_scales
+from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, report_errors
+from tnesi.cli.options import AnyData, warn_about_scales
+from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.system.files import replacing
 from tnesi.system.progress import tell_parts
 
@@ -33,46 +34,43 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN = "own"
 _SWITCH = 5e-4
-"""Seconds after which a thread that learns lets one that answers go first."""
+"""Seconds after which a learning thread yields to one that answers requests."""
 
 
-@errors_for_people
+@report_errors
 def label(
     data: AnyData,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="A model file (.tnesi): use its fields instead of learning some."),
+        typer.Option(metavar="MODEL", help="Model file (.tnesi) whose fields to use."),
     ] = None,
     project: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where answers are kept; DATA.studio.sqlite by default.")
+        Path | None, typer.Option(metavar="FILE", help="File for the answers; default: DATA.studio.sqlite.")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Labels to begin with: row,label on each line. own: those that DATA has."),
+        typer.Option(metavar="FILE", help="Initial labels: a file of row,label lines, or own for those in DATA."),
     ] = None,
     label_column: LabelColumn = None,
-    fields: Annotated[
-        str | None, typer.Option(metavar="C", help="Number of fields; auto is a sixth of the rows.")
-    ] = None,
+    fields: Annotated[str | None, typer.Option(metavar="N", help="Number of fields, or auto.")] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same questions.")
+        int | None, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on. Others than this machine's own let others in.")
-    ] = ("127.0.0.1"),
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = ("127.0.0.1"),
     port: Annotated[
-        int | None, typer.Option(min=0, max=2**16 - 1, help="The port; by default that of last time, or any free one.")
+        int | None,
+        typer.Option(min=0, max=2**16 - 1, metavar="N", help="Port; default: the previous one or any free one."),
     ] = None,
-    browser: Annotated[bool, typer.Option(help="Whether to open the page.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Label DATA in the browser, and watch the classes fall into place.
+    """Label DATA in the browser.
 
-    Opens a page on this machine that shows examples and asks what they are. After each answer all of the data is sorted
-    anew. Ten answers often do. Labels, predictions and the model are downloaded from the page.
+    Opens a page that shows examples and asks for their class. Each answer updates the classes of all rows. Ten answers
+    are often enough. Labels, predictions and the model can be downloaded from the page.
 
-    Everything is kept in one file, next to DATA or where --project says. End it with Ctrl-C, go on with the same
-    command. Labels that come with DATA are not looked at, unless --labels says so.
+    Answers are saved in one file next to DATA (see --project). Press Ctrl-C to quit; the same command resumes. Labels
+    in DATA are ignored unless you pass --labels own.
 
     [bold]Examples[/bold]
 
@@ -103,7 +101,9 @@ def label(
     settings = Settings(_n_fields(fields), seed, model)
     given_token = token_from_environment()
     if model is not None and not model.is_file():
-        raise ValueError(f"there is no model file {model}: `tnesi fit` makes them")
+        raise InvalidParameterError(
+            "there is no {model} file {path}", advice="`tnesi fit` writes them", parameter="model", path=model
+        )
     with out.progress(f"reading {data}") as progress:
         from tnesi.data import open_data
 
@@ -113,24 +113,39 @@ def label(
             image_shape=None if model is None else read_header(model).image_shape,
         )  # fmt: skip
         if found.rows.n_rows < 2 or found.rows.n_features < 2:
-            raise ValueError(
-                f"{data} has {found.rows.n_rows} rows of {found.rows.n_features} values: there is nothing to sort, two "
-                "of each are needed"
+            raise InvalidDataError(
+                "{data} has only {n_rows} rows of {n_features} values",
+                advice="use at least two of each",
+                data=data,
+                n_rows=found.rows.n_rows,
+                n_features=found.rows.n_features,
             )
         found = _held(found)
         if isinstance(settings.fields, int) and settings.fields > found.rows.n_rows:
-            raise ValueError(f"--fields {settings.fields}: there are {found.rows.n_rows} rows, give fewer, or auto")
-        # here, and not on a page that is open already
+            raise InvalidParameterError(
+                "{fields} {n} exceeds the {n_rows} rows",
+                advice="pass fewer, or {fields:auto}",
+                parameter="fields",
+                n=settings.fields,
+                n_rows=found.rows.n_rows,
+            )
+        # report problems before the page opens
         sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
         check_sums(sums)
         if n_zero := int((sums == 0).sum()):
-            warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
-        tell_of_scales(found)
+            warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero and shown as blank", stacklevel=1)
+        warn_about_scales(found)
         if model is not None:
             check_features(model, load(model).n_features_in_, found)
         path = project or _project_of(data)
         if project is not None and Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
-            raise ValueError(f"--project {path} is among the data in {data}: give a file outside of that folder")
+            raise InvalidParameterError(
+                "{project} {path} is inside of {data}",
+                advice="choose a file outside of it",
+                parameter="project",
+                path=path,
+                data=data,
+            )
         store = Store(path, found.fingerprint, found.name, found.rows.n_rows)
     known = remembered(store.project)
     listening = bind(host, port, known.port)
@@ -140,7 +155,7 @@ def label(
         out.say(_import(store, found))
     session = Session(found, store, settings, error_text)
     server = Server(session, door)
-    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
+    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C quits
     when_ending(server.handle_exit)
     try:
         session.start()
@@ -149,10 +164,10 @@ def label(
     finally:
         end_undisturbed()
         in_place, ended = store.in_place(), session.close()
-        with suppress(OSError, SystemExit):  # the terminal may be gone
+        with suppress(OSError, SystemExit):  # the terminal may be closed
             out.say(_farewell(store) if in_place else _rescued(session))
             sys.stdout.flush()
-        if not ended:  # Python must not leave under a thread that learns
+        if not ended:  # Python must not exit while a thread is learning
             os._exit(not in_place)
     if not in_place:
         raise typer.Exit(1)
@@ -160,12 +175,8 @@ def label(
 
 def _farewell(store: Store) -> str:
     log = Path(f"{store.path}-wal")
-    where = (
-        f"{store.path} and {log.name} beside it, as there is no room to put them together"
-        if log.exists()
-        else store.path
-    )
-    return f"{_counted(len(store.view.labels))}. Everything is in {where}. Go on with the same command."
+    where = f"{store.path} and {log.name} next to it (the disk is full)" if log.exists() else store.path
+    return f"{_counted(len(store.view.labels))}. Everything is saved in {where}. Run the same command to resume."
 
 
 def _counted(n_labels: int) -> str:
@@ -173,7 +184,7 @@ def _counted(n_labels: int) -> str:
 
 
 def _rescued(session: Session) -> str:
-    """Write the labels to another file, as the one that had them is gone."""
+    """Write the labels to another file because their file is missing."""
     from tnesi.studio.export import write_labels
 
     view = session.store.view
@@ -181,7 +192,7 @@ def _rescued(session: Session) -> str:
     if not view.labels:
         return f"{gone}. It had no labels."
     kept, trouble = _counted(len(view.labels)), ""
-    for find in (lambda: session.store.path.parent, Path.cwd, gettempdir):  # any of them may be gone
+    for find in (lambda: session.store.path.parent, Path.cwd, gettempdir):  # any of them may be missing
         path = Path(f"{session.store.path.stem}.labels.csv")
         try:
             names = (f"{session.store.path.stem}.labels{number}.csv" for number in ("", *range(2, 10_000)))
@@ -191,26 +202,26 @@ def _rescued(session: Session) -> str:
         except OSError as error:
             trouble = f"{trouble}; {path}: {error}"
         else:
-            return f"{gone}. What it had, {kept}, is in {path} now: go on with --labels {path}"
-    return f"{gone}, and what it had, {kept}, could not be written{trouble}"
+            return f"{gone}. Its {kept} are saved in {path}: resume with --labels {path}"
+    return f"{gone}, and its {kept} could not be saved{trouble}"
 
 
 def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
-    out.say(f"Answers are kept in {path}.")
+    out.say(f"Answers are saved in {path}.")
     if door.host not in _LOOPBACK:
         out.say(
-            f"Listening on {door.host}: everybody who can reach this machine and knows the address with its token can "
-            "see the data and answer. It goes over the network unencrypted: use it in networks that you trust only."
+            f"Listening on {door.host}: anyone who can reach this machine and has the address with its token can see "
+            "the data and answer. The connection is not encrypted: use it in trusted networks only."
         )
-    out.say("The studio is open. End it with Ctrl-C.")
+    out.say("The studio is open. Press Ctrl-C to quit.")
     out.say(door.address)
     if browser:
-        # a browser in the terminal comes back only when the page was left
+        # a text browser returns only when it is closed
         threading.Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
 
 
 def _held(data: Data) -> Data:
-    """Return data in memory, if there is room: the file behind mapped ones may change while the studio is open."""
+    """Return data in memory if it fits, since a memory-mapped file may change while the studio is open."""
     import numpy as np
 
     from tnesi.data.source import ArraySource
@@ -226,7 +237,7 @@ def _n_fields(text: str | None) -> Any:
     if text is None or text == "auto":
         return text
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise ValueError(f"--fields {text}: give a whole number from 1 on, or auto")
+        raise InvalidParameterError("{fields} {text} is not a positive integer or auto", parameter="fields", text=text)
     return int(text)
 
 
@@ -244,4 +255,4 @@ def _import(store: Any, found: Data) -> str:
     taken = int(store.import_labels(given).result())
     known = len(given) - taken
     rows = "1 row has its" if known == 1 else f"{known:,} rows have their"
-    return f"{_counted(taken)} taken over." + (f" {rows} answer already." if known else "")
+    return f"{_counted(taken)} imported." + (f" {rows} answer already." if known else "")

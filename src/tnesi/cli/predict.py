@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tnesi.cli.console import (
+    INPUT,
+    OUTPUT,
     Json,
     LabelColumn,
     Labels,
     Output,
     Quiet,
     Threads,
-    errors_for_people,
     percent,
     printable,
+    report_errors,
 )
 from tnesi.cli.encoding import Strict, encode_data, exit_if_skipped, report_skipped
 from tnesi.cli.options import AnyData, check_output
+from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.system.progress import Progress, tell_parts
 
 if TYPE_CHECKING:
@@ -35,16 +38,21 @@ if TYPE_CHECKING:
     from tnesi.prediction import Evaluation
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file (.tnesi).")]
+_LINES = 100_000
+"""Lines to write at a time."""
 _UNKNOWN = "unknown"
-"""What the class of the unknown is called in tables where its rows have an empty label."""
-Part = Annotated[str | None, typer.Option(help="Of a data set with two parts: train or test (the default).")]
+"""Name of the unknown class in tables, where its rows have an empty label."""
+Part = Annotated[str | None, typer.Option(metavar="PART", rich_help_panel=INPUT, help="train or test; default: test.")]
 
 
-@errors_for_people
+@report_errors
 def predict(
     model: Model,
     data: AnyData,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A CSV file; - is standard output.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", rich_help_panel=OUTPUT, help="CSV file; - is standard output."),
+    ],
     part: Part = None,
     label_column: LabelColumn = None,
     strict: Strict = False,
@@ -52,9 +60,19 @@ def predict(
         bool,
         typer.Option(
             "--escape-formulas",
-            help="Put an apostrophe before names that a spreadsheet would run as formulas (=, +, -, @). "
-            "--labels restores such names.",
+            rich_help_panel=OUTPUT,
+            help="Protect names that look like formulas with an apostrophe.",
         ),
+    ] = False,
+    doubtful_below: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="P", rich_help_panel=OUTPUT, help="Margin below which a row is doubtful."),
+    ] = 0.5,
+    sort: Annotated[
+        str, typer.Option(metavar="ORDER", rich_help_panel=OUTPUT, help="row, or doubt: smallest margin first.")
+    ] = "row",
+    only_doubtful: Annotated[
+        bool, typer.Option("--only-doubtful", rich_help_panel=OUTPUT, help="Write doubtful rows only.")
     ] = False,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -62,17 +80,23 @@ def predict(
 ) -> None:
     """Predict the class of each row of DATA: row, label, probability, margin.
 
-    The margin is the lead of the most probable class over the second; of a folder of images the files are named
-    too. Data are read and predicted a block at a time, so
-    they may be larger than memory. Names are written as they are, except to a terminal: there, control characters
-    are replaced.
+    The margin is the probability of the predicted class minus that of the second. A row is doubtful if its margin is
+    below --doubtful-below. For folders, the output names the files. Data is predicted block by block and may exceed
+    memory; --sort doubt holds the predictions of all written rows in memory, 32 bytes per row. Output to a terminal
+    replaces control characters.
 
     [bold]Example[/bold]
 
       tnesi predict photos.tnesi new-photos/ -o predictions.csv
     """
     if as_json and str(output) == "-":
-        raise ValueError("--json and -o - both go to standard output: write the predictions to a file")
+        raise InvalidParameterError(
+            "{json} and {output:-} both write to standard output",
+            advice="write the predictions to a file",
+            parameter="json",
+        )
+    if sort not in ("row", "doubt"):
+        raise InvalidParameterError("{sort} {order} is not row or doubt", parameter="sort", order=sort)
     out = Output(as_json, quiet)
     began = time.perf_counter()
     with out.progress(f"reading {data}") as progress:
@@ -84,31 +108,44 @@ def predict(
         progress.begin(len(rows))
         opened = time.perf_counter()
         with _writing(output) as file:
-            counts = _write(file, classifier, rows, progress, escape_formulas=escape_formulas)
+            counts, doubtful = _write(
+                file, classifier, rows, progress, escape_formulas=escape_formulas, below=doubtful_below,
+                by_doubt=sort == "doubt", only_doubtful=only_doubtful,
+            )  # fmt: skip
     seconds, streaming = time.perf_counter() - began, time.perf_counter() - opened
     if str(output) != "-":
         total = max(sum(counts.values()), 1)
         out.say(
-            f"{total:,} rows predicted at {total / streaming:,.0f} a second, {seconds:.1f} s in all; written to "
-            f"{output}."
+            f"{total:,} rows predicted at {total / streaming:,.0f} per second, {seconds:.1f} s in total; "
+            f"{doubtful:,} are doubtful (margin below {doubtful_below:g})."
         )
+        out.say(f"{'Doubtful rows written' if only_doubtful else 'Written'} to {output}.")
         shares = [[name or _UNKNOWN, f"{n:,}", percent(100 * n / total)] for name, n in counts.items()]
         out.table("", ["class", "rows", "share"], shares)
     report_skipped(out, skipped)
     out.finish(
         output=output, rows=sum(counts.values()), counts=counts, seconds=seconds, seconds_predicting=streaming,
-        skipped=[str(problem) for problem in skipped],
+        doubtful=doubtful, doubtful_below=doubtful_below, skipped=[str(problem) for problem in skipped],
     )  # fmt: skip
     exit_if_skipped(skipped)
 
 
 def _write(
-    file: TextIO, classifier: FittedClassifier, rows: Any, progress: Progress, *, escape_formulas: bool
-) -> dict[str, int]:
+    file: TextIO,
+    classifier: FittedClassifier,
+    rows: Any,
+    progress: Progress,
+    *,
+    escape_formulas: bool,
+    below: float,
+    by_doubt: bool,
+    only_doubtful: bool,
+) -> tuple[dict[str, int], int]:
+    """Write predictions; return the number of rows of each class and that of doubtful rows."""
     import numpy as np
 
     from tnesi.data.formulas import escape_formula
-    from tnesi.prediction import csv_head, csv_lines, file_names, predict_blocks, quoted
+    from tnesi.prediction import Predicted, csv_head, csv_lines, file_names, predict_blocks, quoted
 
     terminal = file.isatty()
 
@@ -118,28 +155,42 @@ def _write(
         return quoted(printable(text) if terminal else text)
 
     names = [cell(str(k)) for k in classifier.classes_.tolist()]
-    counts = np.zeros(len(names), int)
+    counts, n_doubtful = np.zeros(len(names), int), 0
     files = [cell(name) for name in file_names(rows)]
     file.write(csv_head(files))
-    with ThreadPoolExecutor(1) as writer:  # lines are made and written while the next block is predicted
+    with ThreadPoolExecutor(1) as writer:  # writes while the next block is predicted
         written: Future[Any] | None = None
+        kept: list[Predicted] = []
         for block in predict_blocks(classifier, rows):
-            if written:
-                written.result()
-            written = writer.submit(lambda found: file.write(csv_lines(found, names, files)), block)
+            doubtful = np.flatnonzero(block.margin < below)
+            n_doubtful += doubtful.size
+            found = block.take(doubtful) if only_doubtful else block
+            if by_doubt:
+                kept.append(found)
+            else:
+                if written:
+                    written.result()
+                written = writer.submit(lambda found: file.write(csv_lines(found, names, files)), found)
             counts += np.bincount(block.code, minlength=len(names))
             progress.advance(len(block.code))
             progress.tell(f"{block.start + len(block.code):,} rows predicted")
         if written:
             written.result()
-    return {str(k): int(n) for k, n in zip(classifier.classes_.tolist(), counts, strict=True)}
+    if by_doubt:
+        joined = Predicted.join(kept)
+        order = np.argsort(joined.margin, kind="stable")
+        for start in range(0, len(order), _LINES):
+            file.write(csv_lines(joined.take(order[start : start + _LINES]), names, files))
+    return {str(k): int(n) for k, n in zip(classifier.classes_.tolist(), counts, strict=True)}, n_doubtful
 
 
 @contextmanager
 def _writing(output: Path) -> Iterator[TextIO]:
     if str(output) == "-":
         if sys.stdout is None:
-            raise ValueError("standard output is closed: write the predictions to a file")
+            raise InvalidParameterError(
+                "standard output is closed", advice="write the predictions to a file", parameter="output"
+            )
         yield sys.stdout
         return
     if output.exists() and not output.is_file() and not output.is_dir():  # a pipe or a device
@@ -152,7 +203,7 @@ def _writing(output: Path) -> Iterator[TextIO]:
         yield file
 
 
-@errors_for_people
+@report_errors
 def evaluate(
     model: Model,
     data: AnyData,
@@ -163,7 +214,7 @@ def evaluate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the error of a model on labeled DATA, by class and with the classes that get mixed up.
+    """Measure the error of a model on labeled DATA, in total and by class.
 
     [bold]Example[/bold]
 
@@ -210,7 +261,7 @@ def _table(out: Output, result: Evaluation) -> None:
         wrong = [(int(m), j) for j, m in enumerate(result.confusion[k]) if j != k and m]
         mixed = ", ".join(f"{str(result.classes[j]) or _UNKNOWN} ({m})" for m, j in sorted(wrong, reverse=True)[:3])
         rows.append([str(name) or _UNKNOWN, f"{n:,}", percent(float(result.errors_by_class[k])) if n else "-", mixed])
-    out.table("", ["class", "rows", "error", "taken for"], rows, text=(0, 3))
+    out.table("", ["class", "rows", "error", "confused with"], rows, text=(0, 3))
 
 
 def classifier_of(model: Path, threads: int | None) -> tuple[Encoder | None, FittedClassifier]:
@@ -220,7 +271,12 @@ def classifier_of(model: Path, threads: int | None) -> tuple[Encoder | None, Fit
 
     encoder, found = split_pipeline(load(model))
     if not isinstance(found, FittedClassifier) or not found.classes_.size:
-        raise ValueError(f"{model} was learned without labels and has no classes: fit it with labels to predict")
+        raise InvalidParameterError(
+            "{path} was learned without labels",
+            advice="run `tnesi fit` with labels to predict classes",
+            parameter="model",
+            path=model,
+        )
     found.set_params(n_jobs=threads)
     return encoder, found
 
@@ -236,16 +292,16 @@ def _part(
     label_column: str | None = None,
     strict: bool = False,
 ) -> tuple[Data, list[Problem]]:
-    """Open and encode data for a model: the test part where there are two. Return also the files left out."""
+    """Open and encode data for a model, by default its test part, and return it with the skipped files."""
     from dataclasses import replace
 
     from tnesi.data import open_data
     from tnesi.model_file import read_header
 
     if part not in (None, "train", "test"):
-        raise ValueError(f"--part {part}: give train or test")
+        raise InvalidParameterError("{part} {text} is not train or test", parameter="part", text=part)
     if part is not None and labels is not None:
-        raise ValueError("--labels are those of all rows of DATA: leave out --part")
+        raise InvalidParameterError("{labels} holds labels of all rows", advice="omit {part}", parameter="labels")
     header = read_header(model)
     found = open_data(
         data,
@@ -255,7 +311,7 @@ def _part(
         progress=tell_parts(progress),
     )
     if part == "test" and found.test is None:
-        raise ValueError(f"{data} has no test part: leave out --part")
+        raise InvalidParameterError("{data} has no test part", advice="omit {part}", parameter="part", data=data)
     if found.test is not None and part != "train" and labels is None:
         found = found.test
     if encoder is not None:
@@ -264,12 +320,14 @@ def _part(
 
 
 def _in_order(rows: Source, learned: Any) -> Source:
-    """Return the columns that the model was learned from, by their names, where both have names."""
+    """Return the columns that the model was learned from, if both have column names."""
     from tnesi.data.source import ColumnsSource
 
     names = rows.feature_names
     if not isinstance(learned, list) or names is None or learned == names:
         return rows
     if missing := [name for name in learned if name not in names]:
-        raise ValueError(f"there is no column {missing[0]!r}, which the model was learned from: give the same columns")
+        raise InvalidDataError(
+            "column {name!r}, used by the model, is missing", advice="use the same columns", name=missing[0]
+        )
     return ColumnsSource(rows, [names.index(name) for name in learned])

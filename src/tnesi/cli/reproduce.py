@@ -8,42 +8,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tnesi.cli.console import Json, Output, Quiet, errors_for_people
+from tnesi.cli.console import Json, Output, Quiet, report_errors
+from tnesi.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from tnesi.paper import RunFolder
 
 
-@errors_for_people
+@report_errors
 def reproduce(
     target: Annotated[
         str,
         typer.Argument(
             metavar="TABLE_OR_FIGURE",
             help="mnist-table, mnist-likelihood, mnist-weights, mnist-comparison, nist-table, nist-weights, "
-            "digits-table, label-methods, one-label, or all (of the paper).",
+            "digits-table, label-methods, one-label, or all (those of the paper).",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the run folders go.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Parent of the run folders.")] = Path(
         "runs"
     ),
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Runs of each setting; as the protocol says by default.")
+        int | None, typer.Option(min=1, metavar="N", help="Runs per setting; default: from the protocol.")
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Seeds of the mixtures, e.g. 0-4 or 3,7; runs share them.")
+        str | None, typer.Option(metavar="LIST", help="Seeds of the mixtures, such as 0-4 or 3,7.")
     ] = None,
-    methods: Annotated[str | None, typer.Option(metavar="LIST", help="Only these networks, e.g. t-NeSi.")] = None,
-    tasks: Annotated[str | None, typer.Option(metavar="LIST", help="Only these tasks, e.g. mnist,digits.")] = None,
-    solver: Annotated[str, typer.Option(help="em, or hebbian: the published rule, which takes hours.")] = "em",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, fields and runs: a look, no figures.")] = False,
+    methods: Annotated[str | None, typer.Option(metavar="LIST", help="Networks, such as t-NeSi; default: all.")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Tasks, such as mnist,digits; default: all.")
+    ] = None,
+    solver: Annotated[str, typer.Option(metavar="NAME", help="em, or hebbian for the published rule (hours).")] = "em",
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer rows, fields and runs, as a test.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Reproduce a table or figure of the paper on this machine, with the paper's values beside ours.
+    """Reproduce a table or figure of the paper and compare it with the published values.
 
-    Every finished run is kept at once: after Ctrl-C (or a power cut) the same command goes on where it stopped. A page,
-    report.html, shows the results.
+    Finished runs are saved immediately; after an interruption, the same command resumes. report.html shows the results.
 
     [bold]Examples[/bold]
 
@@ -59,7 +61,7 @@ def reproduce(
     from tnesi.report.words import measured
 
     if solver not in ("em", "hebbian"):
-        raise ValueError(f"--solver {solver}: give em or hebbian")
+        raise InvalidParameterError("{solver} {text} is not em or hebbian", parameter="solver", text=solver)
     left_out = {name for name, what in TARGETS.items() if what.startswith("not in the paper")}
     left_out |= {"mnist-likelihood"} if solver == "hebbian" else set()
     names = [t for t in TARGETS if t not in left_out] if target == "all" else [target]
@@ -76,7 +78,7 @@ def reproduce(
             try:
                 folder = run(protocol, place, progress)
             except KeyboardInterrupt:
-                raise KeyboardInterrupt("the finished runs are kept, and the same command goes on") from None
+                raise KeyboardInterrupt("finished runs are saved, repeat the command to resume") from None
             progress.tell("writing the report")
             page = write_report(folder)
         for title, columns, rows in text_tables(folder):
@@ -88,21 +90,22 @@ def reproduce(
     out.finish(results=results)
 
 
-@errors_for_people
+@report_errors
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder that `tnesi reproduce` made.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="Output folder of `tnesi reproduce`.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page; report.html in the folder by default.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="HTML", help="Page to write; default: report.html in the folder."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the report page of a run folder anew: one self-contained HTML file."""
+    """Write the report of a run folder as a self-contained HTML file."""
     from tnesi.data import DataError
     from tnesi.paper import RunFolder
     from tnesi.report.page import write_report
 
     if not folder.is_dir():
-        raise ValueError(f"{folder} is not a folder: give one that `tnesi reproduce` made")
+        raise DataError("{folder} is not a folder", advice="pass an output of `tnesi reproduce`", folder=folder)
     out = Output(as_json)
     with out.progress("writing the report"):
         try:
@@ -110,7 +113,7 @@ def report(
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             if isinstance(error, DataError):
                 raise
-            raise ValueError(f"{folder}: the records cannot be read, or are damaged ({error})") from error
+            raise DataError("{folder}: the records are damaged ({error})", folder=folder, error=error) from error
     out.say(f"Report: {page}")
     out.finish(report=page)
 
@@ -124,7 +127,7 @@ def _notes(out: Output, folder: RunFolder) -> None:
     for line in left_out(configuration):
         out.say(line)
     if configuration.get("quick"):
-        out.say("A quick look with fewer rows, fields and runs: not comparable with the paper.")
+        out.say("A quick test with fewer rows, fields and runs, not comparable with the paper.")
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
@@ -139,6 +142,8 @@ def _seeds(text: str | None) -> tuple[int, ...] | None:
         found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
         low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
         if not 0 <= high - low < 10_000:
-            raise ValueError(f"--seeds {text}: give numbers and ranges, such as 0-4 or 3,7")
+            raise InvalidParameterError(
+                "{seeds} {text} is not a list of numbers and ranges such as 0-4 or 3,7", parameter="seeds", text=text
+            )
         seeds += range(low, high + 1)
     return tuple(seeds)

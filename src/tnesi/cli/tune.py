@@ -1,4 +1,4 @@
-"""``tnesi tune``: choose truncation, row sum and threshold by the given labels, as the paper does."""
+"""``tnesi tune``: choose truncation, row sum and threshold from the labels, as in the paper."""
 
 from __future__ import annotations
 
@@ -15,37 +15,35 @@ from tnesi.cli.console import (
     Quiet,
     Seed,
     Threads,
-    errors_for_people,
     percent,
+    report_errors,
 )
 from tnesi.cli.options import AnyData, Fields, PerClass, Unlabeled, drawn_labels, read_fields
+from tnesi.errors import InvalidParameterError
 from tnesi.system.progress import tell_parts
 
 
-@errors_for_people
+@report_errors
 def tune(
     data: AnyData,
     labels: Labels = None,
     label_column: LabelColumn = None,
     unlabeled: Unlabeled = "-1",
     labels_per_class: PerClass = None,
-    truncation: Annotated[str, typer.Option(metavar="LIST", help="Values of C' to compare.")] = "5,15,50",
-    row_sum: Annotated[
-        str, typer.Option(metavar="LIST", help="Values of A to compare; auto: three around the data's.")
-    ] = "auto",
+    truncation: Annotated[str, typer.Option(metavar="LIST", help="Truncations to compare.")] = "5,15,50",
+    row_sum: Annotated[str, typer.Option(metavar="LIST", help="Row sums to compare; auto: three.")] = "auto",
     threshold: Annotated[str, typer.Option(metavar="LIST", help="Thresholds to compare.")] = "0.4,0.6,0.8",
-    splits: Annotated[int, typer.Option(min=1, max=1000, help="Random splits of the labels to average over.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Number of random splits.")] = 10,
     fields: Fields = "auto",
     seed: Seed = 0,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Choose truncation, row sum and threshold with the given labels only.
+    """Choose truncation, row sum and threshold by validation on the labels.
 
-    Half of the labels of each class are learned from, the other half compares the settings; no other label is
-    looked at. The mixture is learned once for each truncation and row sum. The truncation of highest likelihood, a
-    choice that needs no labels, is shown, too.
+    Half of the labels of each class train the classifier, the other half validates it. The mixture is learned once for
+    each truncation and row sum. The truncation of highest likelihood, which needs no labels, is shown, too.
 
     [bold]Example[/bold]
 
@@ -56,12 +54,12 @@ def tune(
 
     out = Output(as_json, quiet)
     truncations, thresholds = _list("truncation", truncation, int), _list("threshold", threshold, float)
-    row_sums = None if row_sum == "auto" else _list("row-sum", row_sum, float)
+    row_sums = None if row_sum == "auto" else _list("row_sum", row_sum, float)
     with out.progress(f"reading {data}") as progress:
         found = open_data(data, labels=labels, label_column=label_column, progress=tell_parts(progress))
         y = drawn_labels(found, labels_per_class, seed, unlabeled)
         if y is None:
-            y = found.y  # says what is missing
+            y = found.y  # raises an error
         tuned = tune_parameters(
             found.X, y, truncations=truncations, row_sums=row_sums, thresholds=thresholds, n_splits=splits,
             random_state=seed, progress=progress, n_jobs=threads, unlabeled=None, n_components=read_fields(fields),
@@ -71,13 +69,13 @@ def tune(
          f"{tuned.likelihoods[t.row_sum, t.truncation]:.3f}"] for t in tuned.trials
     ]  # fmt: skip
     out.say(
-        f"{found.name}: {tuned.n_train} labels to learn from, {tuned.n_validation} to compare, {splits} splits, "
+        f"{found.name}: {tuned.n_train} training and {tuned.n_validation} validation labels, {splits} splits, "
         f"{len(tuned.likelihoods)} mixtures."
     )
     out.table("", ["truncation", "row sum", "threshold", "validation error", "std. error", "log-likelihood"], rows)
     best = tuned.best
     by_likelihood = tuned.truncation_by_likelihood()
-    out.say(f"Highest likelihood at row sum {best['row_sum']:.5g}, without any label: truncation {by_likelihood}.")
+    out.say(f"Highest likelihood at row sum {best['row_sum']:.5g}: truncation {by_likelihood}.")
     options = {
         "truncation": best["truncation"], "row-sum": f"{best['row_sum']:.5g}", "threshold": f"{best['threshold']:g}",
         "labeling": "self-labeling",
@@ -86,7 +84,7 @@ def tune(
         "unlabeled": None if unlabeled == "-1" else unlabeled,
     }  # fmt: skip
     words = [w for name, value in options.items() if value is not None for w in (f"--{name}", str(value))]
-    out.say(f"Learn with the best of these: {shlex.join(['tnesi', 'fit', data, *words, '-o', 'MODEL'])}")
+    out.say(f"To learn with the best settings: {shlex.join(['tnesi', 'fit', data, *words, '-o', 'MODEL'])}")
     out.finish(
         best=best, truncation_by_likelihood=by_likelihood, trials=[vars(t) for t in tuned.trials],
         likelihoods=[{"row_sum": a, "truncation": c, "log_likelihood": v} for (a, c), v in tuned.likelihoods.items()],
@@ -98,4 +96,6 @@ def _list(name: str, text: str, kind: type) -> list[Any]:
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"--{name} {text}: give numbers with commas between them, such as 5,15,50") from None
+        raise InvalidParameterError(
+            f"{{{name}}} {{text}} is not a list of numbers such as 5,15,50", parameter=name, text=text
+        ) from None

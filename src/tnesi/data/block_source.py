@@ -1,4 +1,4 @@
-"""Rows that somebody else hands out in blocks."""
+"""Rows from a user-supplied iterable of blocks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tnesi.types import Array
 
 
 class BlockSource(Source):
-    """Rows from any iterable of blocks, of which the number of rows is known.
+    """Rows from an iterable of blocks whose total number of rows is known.
 
     Parameters
     ----------
     blocks : iterable of array-like, or callable
-        Blocks of any sizes, all with the same columns. A function that returns such an iterable can be asked again; an
-        iterator can be read once, which is enough for `fit`.
+        Blocks of any size, all with the same columns. Pass a function that returns such an iterable to allow more than
+        one pass; an iterator allows one, which is enough for `fit`.
     n_rows : int
-        Of all blocks together.
+        Total number of rows.
 
     Examples
     --------
@@ -38,10 +38,12 @@ class BlockSource(Source):
         self._again = blocks if callable(blocks) else None
         self._once: Iterator[Any] | None = iter(blocks() if callable(blocks) else blocks)
         if not isinstance(n_rows, Integral):
-            raise DataError(f"n_rows={n_rows!r}: say how many rows all blocks have together")
+            raise DataError(
+                "{n_rows} is {given!r}", advice="pass the total number of rows", parameter="n_rows", given=n_rows
+            )
         first = next(self._once, None)
         if first is None:
-            raise DataError("there are no blocks at all, so there is nothing to learn from")
+            raise DataError("there are no blocks")
         first = _rows(first)
         self._once = itertools.chain([first], self._once)
         self.n_rows, self.n_features = check_shape(n_rows, first.shape[1], "the blocks")
@@ -51,20 +53,31 @@ class BlockSource(Source):
         blocks, self._once = self._once, None
         if blocks is None:
             if self._again is None:
-                raise DataError("these blocks can be read only once: give a function that returns them instead")
+                raise DataError(
+                    "the blocks can be read only once", advice="pass a function that returns them", parameter="blocks"
+                )
             blocks = iter(self._again())
-        return regroup((self._like_the_first(_rows(block)) for block in blocks), size)
+        return regroup((self._checked(_rows(block)) for block in blocks), size)
 
-    def _like_the_first(self, block: Array) -> Array:
+    def _checked(self, block: Array) -> Array:
         if block.shape[1] != self.n_features:
-            raise DataError(f"a block has {block.shape[1]} columns and the first {self.n_features}: all need the same")
+            raise DataError(
+                "a block has {shape} columns, but the first one has {n_features}",
+                advice="pass blocks with the same columns",
+                shape=block.shape[1],
+                n_features=self.n_features,
+            )
         if self.dtype == np.uint8 and block.dtype not in (np.uint8, np.bool_):
-            raise DataError(f"a block is of type {block.dtype} and the first of uint8: convert all to one type")
+            raise DataError(
+                "a block has type {dtype}, but the first one has uint8",
+                advice="convert all to one type",
+                dtype=block.dtype,
+            )
         return block
 
 
-class TellingSource(Source):
-    """The same rows, telling how far they have been read."""
+class ProgressSource(Source):
+    """Another source that reports how many rows have been read."""
 
     def __init__(self, rows: Source, tell: Callable[[str, int, int | None], None]) -> None:
         self._rows, self._tell = rows, tell
@@ -82,5 +95,10 @@ class TellingSource(Source):
 def _rows(block: Any) -> Array:
     rows = np.asarray(block)
     if rows.ndim != 2 or rows.dtype.kind not in "buif":
-        raise DataError(f"a block of shape {rows.shape} and type {rows.dtype}: rows and columns of numbers are needed")
+        raise DataError(
+            "a block has shape {shape} and type {dtype}",
+            advice="pass two-dimensional arrays of numbers",
+            shape=rows.shape,
+            dtype=rows.dtype,
+        )
     return rows

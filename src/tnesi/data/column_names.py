@@ -1,4 +1,4 @@
-"""By which names columns of tables are known to be labels, or an index."""
+"""Column names that mark labels or an index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INDEX_NAMES = ("", "__index_level_0__", "Unnamed: 0")
 
 
 def find_label_column(names: Sequence[str], wanted: str | int | None, where: str | Path) -> int | None:
-    """Return the number of the column of labels: the one that is wanted, else the one that has the name of one.
+    """Return the number of the label column: `wanted`, or else the column with a usual name such as "label".
 
     Examples
     --------
@@ -22,8 +22,14 @@ def find_label_column(names: Sequence[str], wanted: str | int | None, where: str
     if wanted is None:
         found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
         if len(found) > 1:
-            several = " and ".join(repr(names[i]) for i in found)
-            raise DataError(f"{where}: {several} could all be labels: say which is with label_column")
+            several = ", ".join(repr(names[i]) for i in found)
+            raise DataError(
+                "{where}: {several} could all be labels",
+                advice="choose one with {label_column}",
+                parameter="label_column",
+                where=where,
+                several=several,
+            )
         return found[0] if found else None
     if isinstance(wanted, str) and wanted in names:
         return list(names).index(wanted)
@@ -32,5 +38,11 @@ def find_label_column(names: Sequence[str], wanted: str | int | None, where: str
     except (ValueError, IndexError) as error:
         known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         raise DataError(
-            f"{where} has no column {wanted!r} for the labels; its {len(names)} columns: {known}"
+            "{where} has no column {wanted!r}",
+            advice="choose one of its {n} columns: {known}",
+            parameter="label_column",
+            where=where,
+            wanted=wanted,
+            n=len(names),
+            known=known,
         ) from error

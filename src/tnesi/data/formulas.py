@@ -1,7 +1,7 @@
-"""Texts that a spreadsheet would run as formulas: escaped in tables that are written, restored in labels that are read.
+"""Escape text that a spreadsheet would run as a formula.
 
-A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or an end of line may be a formula to a spreadsheet. An
-apostrophe in front makes it plain text, as OWASP recommends ("CSV injection"). Numbers such as -2.5 stay as they are.
+Spreadsheets may treat text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula. A leading
+apostrophe makes it plain text, as OWASP recommends ("CSV injection"). Numbers such as -2.5 are not changed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 __all__ = ["escape_formula", "unescape_formulas"]
 
 _STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""The last four are the full-width forms of the first ones, which some spreadsheets treat alike."""
+"""The last four are the full-width forms of the first four, which some spreadsheets treat alike."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def escape_formula(text: str) -> str:
-    """Return a text with an apostrophe in front if it might be a formula.
+    """Return text with a leading apostrophe if it might be a formula.
 
-    An escaped text is escaped once more, so that :func:`unescape_formulas` restores every text.
+    Escaped text is escaped again, so that :func:`unescape_formulas` restores it exactly.
 
     Examples
     --------
@@ -30,9 +30,9 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formulas(texts: Sequence[str]) -> list[str]:
-    """Restore the texts of a table if they were escaped.
+    """Undo `escape_formula` for all texts of a column.
 
-    They were not if one of them is a formula that is not escaped: then apostrophes belong to the texts.
+    If any of them is an unescaped formula, the column was not escaped and is returned unchanged.
 
     Examples
     --------

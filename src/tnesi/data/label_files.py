@@ -1,8 +1,9 @@
-"""Labels in a file of their own.
+"""Read labels from a separate file.
 
-One label a line, an empty line for a row without one; or two columns, ``row,label``, for some of the rows (counted from
-0), with names above them or not, as ``predictions.csv`` has them. Or an array: ``.npy``, ``.npz``, IDX, a column of
-Parquet. Labels that were escaped for spreadsheets (``'=x``) are restored; see `tnesi.data.formulas`.
+A text file has one label per line (empty for unlabeled rows), or two columns ``row,label`` for some of the rows
+(counted from 0), with or without a header, such as the output of ``tnesi predict``. The labels can also be an array
+(``.npy``, ``.npz``, IDX) or a Parquet column. Labels escaped for spreadsheets (``'=x``) are restored; see
+`tnesi.data.formulas`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LONGEST_LINE = 2**16
 
 
 def read_labels(path: str | Path, n_rows: int) -> Array:
-    r"""Read the labels of `n_rows` rows: integers or strings, None where one is missing.
+    r"""Read the labels of `n_rows` rows: integers or strings, None for unlabeled rows.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def read_labels(path: str | Path, n_rows: int) -> Array:
     """
     path = Path(path)
     if path.is_dir():
-        raise DataError(f"{path} is a folder: labels are read from a file")
+        raise DataError("{path} is a folder", advice="pass a file with labels", parameter="labels", path=path)
     kind = recognize(path)
     if kind == "text":
         return _read_text(path, n_rows)
@@ -62,9 +63,14 @@ def read_labels(path: str | Path, n_rows: int) -> Array:
             names = array_names(archive)
             found = next((n for n in names if n.lower() in LABEL_NAMES), names[0] if len(names) == 1 else None)
             if found is None:
-                raise DataError(f"{path} has {', '.join(names[:10])}: name the array of labels y")
+                raise DataError(
+                    "{path} has the arrays {names}",
+                    advice="name the array of labels y",
+                    path=path,
+                    names=", ".join(names[:10]),
+                )
             return tidy_labels(read_array(archive, found), n_rows, path)
-    raise DataError(f"{path} holds no labels: they are read from text, CSV, .npy, .npz, IDX and Parquet files")
+    raise DataError("{path} is not a label file", advice="use a text, CSV, .npy, .npz, IDX or Parquet file", path=path)
 
 
 def _read_text(path: Path, n_rows: int) -> Array:
@@ -75,10 +81,15 @@ def _read_text(path: Path, n_rows: int) -> Array:
         most = 2 * n_rows + 10  # a line may be empty
         table = list(islice(csv.reader(_lines(file, path), delimiter=delimiter), most + 1))
     if len(table) > most:
-        raise DataError(f"{path} has more labels than there are rows ({n_rows}): one label per row is needed")
+        raise DataError(
+            "{path} has more labels than the data has rows ({n_rows})",
+            advice="pass one label per row",
+            path=path,
+            n_rows=n_rows,
+        )
     width = max(map(len, table))
     if width < 2:
-        return _one_a_line([row[0].strip() if row else "" for row in table], n_rows, path)
+        return _one_per_line([row[0].strip() if row else "" for row in table], n_rows, path)
     table = [row for row in table if row]
     row_column, label_column = 0, 1
     if not is_number(table[0][0]):
@@ -86,13 +97,23 @@ def _read_text(path: Path, n_rows: int) -> Array:
         row_column = next((i for i, name in enumerate(names) if name in _ROW_NAMES), 0)
         label_column = next((i for i, name in enumerate(names) if name in LABEL_NAMES), 1 if row_column == 0 else 0)
     elif width > 2:
-        raise DataError(f"{path} has {width} columns: name those for the row and its label 'row' and 'label'")
+        raise DataError(
+            "{path} has {width} columns",
+            advice="name the two that hold row numbers and labels 'row' and 'label'",
+            path=path,
+            width=width,
+        )
     if any(len(row) != width for row in table):
-        raise DataError(f"{path}: not all lines have {width} columns: correct or save it again")
+        raise DataError("{path}: not all lines have {width} columns", advice="correct the file", path=path, width=width)
     rows = [row[row_column].strip() for row in table]
     wrong = next((row for row in rows if not re.fullmatch("[0-9]{1,15}", row)), None)
     if wrong is not None:
-        raise DataError(f"{path}: {wrong[:40]!r} is no number of a row: write 'row,label' on each line")
+        raise DataError(
+            "{path}: {wrong!r} is not a row number",
+            advice="write 'row,label' on each line",
+            path=path,
+            wrong=wrong[:40],
+        )
     texts = unescape_formulas([row[label_column].strip() for row in table])
     return _place([int(row) for row in rows], parse_labels(texts, path), n_rows, path)
 
@@ -100,18 +121,26 @@ def _read_text(path: Path, n_rows: int) -> Array:
 def _lines(file: IO[str], path: Path) -> Iterator[str]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
-            raise DataError(f"{path} has a line of more than {_LONGEST_LINE} characters, which is no label")
+            raise DataError(
+                "{path} has a line of more than {longest_line} characters", path=path, longest_line=_LONGEST_LINE
+            )
         yield line
 
 
-def _one_a_line(texts: list[str], n_rows: int, path: Path) -> Array:
+def _one_per_line(texts: list[str], n_rows: int, path: Path) -> Array:
     named = texts[0].lower() in LABEL_NAMES and texts[0] not in texts[1:]  # 'y' may be a label, of 'y' and 'n'
     texts = texts[named:]
     while len(texts) > n_rows and not texts[-1]:
         texts.pop()
     if len(texts) != n_rows:
         has = f"{len(texts)}" if len(texts) < n_rows else "more"
-        raise DataError(f"{path} has {has} labels for {n_rows} rows: write one a line, or 'row,label' for some rows")
+        raise DataError(
+            "{path} has {has} labels for {n_rows} rows",
+            advice="write one per line, or 'row,label' for some rows",
+            path=path,
+            has=has,
+            n_rows=n_rows,
+        )
     return parse_labels(unescape_formulas(texts), path)
 
 
@@ -120,29 +149,49 @@ def _read_parquet(path: Path, n_rows: int) -> Array:
         names = file.schema_arrow.names
         n_labels = file.metadata.num_rows
     if n_labels > n_rows:
-        raise DataError(f"{path} has {n_labels} labels for {n_rows} rows: one label per row is needed")
+        raise DataError(
+            "{path} has {n_labels} labels for {n_rows} rows",
+            advice="pass one label per row",
+            path=path,
+            n_labels=n_labels,
+            n_rows=n_rows,
+        )
     label = 0 if len(names) == 1 else find_label_column(names, None, path)
     if label is None:
-        raise DataError(f"{path} has the columns {', '.join(names[:10])}: name the one with the labels 'label'")
+        raise DataError(
+            "{path} has the columns {names}",
+            advice="name the label column 'label'",
+            path=path,
+            names=", ".join(names[:10]),
+        )
     values = tidy_labels(read_column(path, label), n_labels, path)
     row_name = next((name for name in names if name.lower() in _ROW_NAMES), None)
     if row_name is None:
         return tidy_labels(values, n_rows, path)
     rows = tidy_labels(read_column(path, row_name), n_labels, path)
     if rows.dtype.kind != "i":
-        raise DataError(f"{path}: the column {row_name!r} is not the number of a row on every line")
+        raise DataError("{path}: column {row_name!r} has values that are not row numbers", path=path, row_name=row_name)
     return _place(rows.tolist(), values, n_rows, path)
 
 
 def _place(rows: Sequence[int], labels: Array, n_rows: int, path: Path) -> Array:
-    """Return labels for all rows where those of some are given."""
+    """Return labels for all rows, given those of some."""
     placed = np.full(n_rows, None, object)
     seen: set[int] = set()
     for row, label in zip(rows, labels.tolist(), strict=True):
         if not 0 <= row < n_rows:
-            raise DataError(f"{path}: there is no row {row}: rows are counted from 0 to {n_rows - 1}")
+            raise DataError(
+                "{path}: there is no row {number}",
+                advice="use row numbers from 0 to {n_rows}",
+                row=row,
+                path=path,
+                number=row,
+                n_rows=n_rows - 1,
+            )
         if row in seen:
-            raise DataError(f"{path} has row {row} twice: leave one of them")
+            raise DataError(
+                "{path} has row {number} twice", advice="remove one of them", row=row, path=path, number=row
+            )
         seen.add(row)
         placed[row] = label
     return tidy_labels(placed, n_rows, path)

@@ -1,4 +1,4 @@
-"""Labels of whatever kind as integers or strings, with None where one is missing."""
+"""Convert labels to integers or strings, with None for unlabeled rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from tnesi.data.source import DataError, damaged
 from tnesi.types import Array
 
 LABEL_BYTES = 100
-"""Roughly what a label takes while the labels are read."""
+"""Approximate size of a label while labels are read."""
 MISSING = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None")
-"""How tables write that there is no label."""
+"""Texts that mean a missing label."""
 _LONGEST = 200
 INTEGER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")
-"""Texts that are whole numbers, as tables write them."""
+"""Text of a whole number in a table."""
 
 
 def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
-    """Return one label per row: integers stay integers, all else becomes strings.
+    """Return one label per row; labels other than integers become strings.
 
-    None, NaN and empty strings are missing labels; if there are any, the result is an array of objects with None in
-    their places.
+    None, NaN and empty strings are missing labels. If there are any, the result is an object array with None for them.
 
     Examples
     --------
@@ -38,10 +37,16 @@ def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
         values = values[:, 0]
     if values.ndim != 1 or len(values) != n_rows:
         shape = " x ".join(map(str, values.shape))
-        raise DataError(f"{where}: labels of shape {shape} for {n_rows} rows: one label per row is needed")
+        raise DataError(
+            "{where}: labels of shape {shape} for {n_rows} rows",
+            advice="pass one label per row",
+            where=where,
+            shape=shape,
+            n_rows=n_rows,
+        )
     if np.can_cast(values.dtype, np.int64):
         return values.astype(np.int64)
-    with damaged(where):  # strings may hold what are no characters
+    with damaged(where):  # strings may hold invalid characters
         labels = [_label(v, where) for v in values.tolist()]
     present = [v for v in labels if v is not None]
     if any(isinstance(v, str) for v in present):
@@ -53,9 +58,9 @@ def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
 
 
 def parse_labels(texts: Sequence[str | None], where: str | Path) -> Array:
-    """Return labels written as text: integers if all are (also 3.0, as pandas writes them beside missing ones).
+    """Return labels from text: integers if all are integers (including 3.0, as pandas writes next to missing values).
 
-    Numbers with leading zeros are names, not numbers.
+    Numbers with leading zeros stay strings.
 
     Examples
     --------
@@ -81,18 +86,29 @@ def _label(value: Any, where: str | Path) -> int | str | None:
         try:
             value = value.decode()
         except UnicodeDecodeError as error:
-            raise DataError(f"{where}: the label {value[:40]!r} is not text in UTF-8") from error
+            raise DataError("{where}: the label {value!r} is not valid UTF-8", where=where, value=value[:40]) from error
     if isinstance(value, float):
         if value != value:
             return None
         if not value.is_integer():
-            raise DataError(f"{where}: the label {value} is a fraction: classes are whole numbers or names")
+            raise DataError(
+                "{where}: the label {value} is not an integer",
+                advice="use integers or strings as classes",
+                where=where,
+                value=value,
+            )
         value = int(value)
     if isinstance(value, int | np.integer):
         if not -(2**63) <= value < 2**63:
-            raise DataError(f"{where}: the label {value} is too large a number: write it as text")
+            raise DataError("{where}: the label {value} is too large", advice="use a string", where=where, value=value)
         return int(value)
     text = str(value).strip()
     if len(text) > _LONGEST:
-        raise DataError(f"{where}: a label of {len(text)} characters ({text[:20]}...) is no name of a class")
+        raise DataError(
+            "{where}: a label has {n} characters ({text}...)",
+            advice="shorten it",
+            where=where,
+            n=len(text),
+            text=text[:20],
+        )
     return None if text in MISSING else text

@@ -1,4 +1,4 @@
-"""Drawing a few labels, as the paper does: the same number from every class."""
+"""Draw the same number of labels from each class, as in the paper."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from tnesi.errors import InvalidParameterError
 from tnesi.types import Array
 
 
 def few_labels(y: Any, per_class: int, rng: np.random.Generator, unlabeled: Any = -1) -> Array:
-    """Return `y` with only `per_class` randomly chosen labels of each class left (all, where there are fewer).
+    """Keep `per_class` random labels of each class (all of them, if there are fewer).
 
-    Rows that lose their label, or have none (None, NaN, the marker), get the marker `unlabeled`. The result holds
-    integers where `y` and the marker do, and objects otherwise.
+    All other rows get the marker `unlabeled`. The result is an integer array if `y` and the marker are integers, else
+    an object array.
 
     Examples
     --------
@@ -22,10 +23,10 @@ def few_labels(y: Any, per_class: int, rng: np.random.Generator, unlabeled: Any 
     >>> few_labels(["a", "b", None, "b"], 1, np.random.default_rng(0), unlabeled=None)
     array(['a', None, None, 'b'], dtype=object)
     """
-    from tnesi.labeling.labels import encode_labels  # pulls in scikit-learn, which takes a second
+    from tnesi.labeling.labels import encode_labels  # imports scikit-learn, which takes a second
 
     if per_class < 1:
-        raise ValueError(f"per_class is {per_class}: keep at least one label per class")
+        raise InvalidParameterError("{per_class} must be at least 1", parameter="per_class")
     codes, classes = encode_labels(y, unlabeled)
     whole = classes.dtype.kind in "iu" and isinstance(unlabeled, (int, np.integer))
     few = np.full(codes.shape, unlabeled, np.int64 if whole else object)

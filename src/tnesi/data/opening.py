@@ -1,4 +1,4 @@
-"""The one way in: arrays, files, folders and names become `Data`."""
+"""Open arrays, files, folders and named data sets as `Data`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tnesi.data.readers.sparse import CsrSource, checked_csr
 from tnesi.data.readers.tables import NotNumbersError, read_frame
 from tnesi.data.readers.zarr_store import read_zarr
 from tnesi.data.recognize import open_plain, recognize
-from tnesi.data.source import ArraySource, Data, DataError, no_memory
+from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError, no_memory
 
 
 def open_data(
@@ -39,33 +39,33 @@ def open_data(
     image_shape: tuple[int, int] | None = None,
     progress: Progress | None = None,
 ) -> Data:
-    """Open data of any kind that can be read; see `tnesi.data` for what that is.
+    """Open data; see `tnesi.data` for the supported formats.
 
     Parameters
     ----------
     where : array-like, sparse matrix, data frame, str or path
-        The rows, the file or folder that has them, or the name of a data set. A string that is the name of a data set
-        means that one, even if there is a file called so; write ``./mnist`` or pass a `pathlib.Path` for the file.
+        The rows, a file or folder, or the name of a data set. Names of data sets take precedence over files; write
+        ``./mnist`` or pass a `pathlib.Path` to open a file of that name.
     labels : array-like, str or path, optional
-        The labels of the rows or a file that has them (see `tnesi.data.label_files`), instead of those in the data.
+        The labels of the rows or a file with labels (see `tnesi.data.label_files`), instead of those in the data.
     label_column : str or int, optional
-        Name or number of the column of labels in a table, name of the array of labels in a ``.npz`` or Zarr group.
+        Name or number of the label column of a table, or name of the label array in a ``.npz`` file or Zarr group.
     image_shape : (int, int), optional
-        Height and width to which image files are scaled; by default the size that most of them have.
+        Height and width to which image files are scaled; by default the most common size.
     progress : callable, optional
         Called with (what, done, total) while a named data set is downloaded or prepared.
 
     Returns
     -------
     Data
-        ``rows.blocks()`` gives its rows a block at a time, ``X`` all of them, ``y`` the labels.
+        ``rows.blocks()`` yields the rows block by block, ``X`` holds all of them and ``y`` the labels.
 
     Raises
     ------
     DataError
-        If the data cannot be read; the message says what to do.
-    FileNotFoundError
-        If there is no such file, nor a data set of that name.
+        If the data cannot be read.
+    DataNotFoundError
+        If there is no file or data set of that name.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def open_data(
     ((3, 3), array(['a', None, 'b'], dtype=object))
     """
     if labels is not None and label_column is not None:
-        raise DataError("there are labels and a label_column: give one of them")
+        raise DataError("use {labels} or {label_column}, not both", parameter="labels")
     if isinstance(where, str | os.PathLike):
         try:
             data = _open_path(where, label_column, labels is None, image_shape, progress)
@@ -84,7 +84,9 @@ def open_data(
     elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
         data = read_frame(where, label_column)
     elif label_column is not None:
-        raise DataError("label_column is for tables: pass the labels of an array as labels")
+        raise DataError(
+            "{label_column} is for tables", advice="pass the labels of an array as {labels}", parameter="label_column"
+        )
     else:
         data = Data(_array_source(where), name="array")
     return data if labels is None else _with_labels(data, labels)
@@ -96,7 +98,9 @@ def _array_source(where: Any) -> ArraySource | CsrSource:
     try:
         return ArraySource(np.asarray(where))
     except (ValueError, TypeError) as error:
-        raise error if isinstance(error, DataError) else DataError(f"this is no array of numbers: {error}") from error
+        if isinstance(error, DataError):
+            raise
+        raise DataError("the data is not an array of numbers ({error})", error=error) from error
 
 
 def _open_path(
@@ -108,12 +112,14 @@ def _open_path(
 ) -> Data:
     if isinstance(where, str) and where in NAMES:
         if label_column is not None:
-            raise DataError(f"{where} is a named data set and has its labels: leave out label_column")
+            raise DataError(
+                "{where} is a data set with labels", advice="omit {label_column}", parameter="label_column", where=where
+            )
         return load_named(where, progress=progress)
     path = Path(where)
     if not path.exists():
-        raise FileNotFoundError(
-            f"there is no file or folder {path}, and no data set of that name. The named ones: {', '.join(NAMES)}"
+        raise DataNotFoundError(
+            "there is no file, folder or data set {path}; the data sets are {names}", path=path, names=", ".join(NAMES)
         )
     match recognize(path):
         case "text" if _is_json_lines(path):
@@ -127,7 +133,13 @@ def _open_path(
         case "zarr":
             return read_zarr(path, label_column)
         case kind if label_column is not None:
-            raise DataError(f"{path} is no table ({kind}), so it has no label_column: give the labels in a file")
+            raise DataError(
+                "{path} is not a table ({kind}), so {label_column} does not apply",
+                advice="use {labels}",
+                parameter="label_column",
+                path=path,
+                kind=kind,
+            )
         case "npy":
             return read_npy(path)
         case "idx":
@@ -144,7 +156,7 @@ def _numbers_or_mixed(
     path: Path,
     label_column: str | int | None,
 ) -> Data:
-    """Read a table of numbers a block at a time, or any other table as a whole."""
+    """Read a numeric table block by block, or any other table as a whole."""
     try:
         return read_numbers(path, label_column)
     except NotNumbersError as error:
@@ -164,7 +176,7 @@ def _with_labels(data: Data, labels: Any) -> Data:
     if isinstance(labels, str | os.PathLike):
         path = Path(labels)
         if not path.exists():
-            raise FileNotFoundError(f"there is no file {path} to read the labels from")
+            raise DataNotFoundError("there is no label file {path}", parameter="labels", path=path)
         note = f"labels from {path.name}" + (" instead of its own" if data.labels is not None else "")
         notes = [n for n in (data.note, note) if n]
         return replace(data, labels=read_labels(path, n_rows), note="; ".join(notes))

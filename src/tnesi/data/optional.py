@@ -1,4 +1,4 @@
-"""Libraries that only some formats need."""
+"""Import of optional libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def needed(module: str, doing: str) -> Any:
-    """Import a library of the extra ``files``, or say how to get it.
+    """Import a library of the ``files`` extra; the error says how to install it.
 
     Examples
     --------

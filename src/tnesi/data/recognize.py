@@ -1,4 +1,4 @@
-"""What a file is, by its content: names are not relied on."""
+"""Recognize file formats by content, not by name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import IO, Literal, cast
 
 from tnesi.data.readers.arrays import NPY_MAGIC
 from tnesi.data.readers.idx import GZIP_MAGIC, IDX_TYPES
-from tnesi.data.source import DataError, damaged
+from tnesi.data.source import DataError, DataNotFoundError, damaged
 
 Kind = Literal["npy", "npz", "parquet", "idx", "text", "images", "zarr"]
 
 READABLE = (
-    ".npy and .npz arrays (dense, or sparse as scipy.sparse.save_npz writes them), CSV (also .csv.gz), Parquet, IDX "
-    "(also packed with gzip), folders of images (PNG, JPEG, BMP, GIF, TIFF, PGM, WebP), Zarr folders"
+    ".npy and .npz arrays (dense, or sparse as scipy.sparse.save_npz writes them), CSV, JSON lines, Parquet, "
+    "IDX, Zarr, a folder of images (PNG, JPEG, BMP, GIF, TIFF, PGM, WebP) or of text files"
 )
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -24,27 +24,31 @@ _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 
 
 def recognize(path: Path) -> Kind:
-    """Tell what kind of data a file or folder has."""
+    """Return the format of a file or folder."""
     if path.is_dir():
         return "zarr" if any((path / name).is_file() for name in _ZARR_FILES) else "images"
     if not path.exists():
-        raise FileNotFoundError(f"there is no file or folder {path}")
+        raise DataNotFoundError("there is no file or folder {path}", path=path)
     if not path.is_file():  # reading a pipe or a device might never end
-        raise DataError(f"{path} is neither a file nor a folder: copy what it gives into a file first")
+        raise DataError("{path} is neither a file nor a folder", advice="copy its content to a file", path=path)
     with damaged(path), path.open("rb") as plain:
         head = plain.read(_HEAD)
     if not head:
-        raise DataError(f"{path} is empty: fetch it or save it again")
+        raise DataError("{path} is empty", advice="download it or save it again", path=path)
     if head.startswith(GZIP_MAGIC):
         with damaged(path), open_plain(path) as file:
             head = file.read(_HEAD)
         kind = _kind(head)
         if kind in ("idx", "text"):
             return kind
-        raise DataError(f"{path} is packed with gzip, but not a CSV or IDX file: unpack it with gunzip")
+        raise DataError(
+            "{path} is compressed with gzip, but is not a CSV or IDX file",
+            advice="decompress it with gunzip",
+            path=path,
+        )
     kind = _kind(head)
     if kind is None:
-        raise DataError(f"{path} is nothing that can be read. What can be: {READABLE}")
+        raise DataError("{path}: unsupported file format", advice="use {readable}", path=path, readable=READABLE)
     return kind
 
 
@@ -60,7 +64,7 @@ def _kind(head: bytes) -> Kind | None:
     netpbm = head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace()
     if head.startswith(_IMAGES) or netpbm or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "images"
-    # below the tab there are no characters; which encoding it is matters to the reader
+    # text has no bytes below the tab; the reader checks the encoding
     return "text" if head.strip() and min(head) >= ord("\t") else None
 
 
@@ -69,15 +73,15 @@ def decode(head: bytes, where: str | Path) -> str:
     try:
         return codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError as error:
-        raise DataError(f"{where} is not text in UTF-8: save it in that encoding") from error
+        raise DataError("{where} is not UTF-8 text", advice="save it as UTF-8", where=where) from error
 
 
 def is_gzip(path: Path) -> bool:
-    """Tell whether a file is packed with gzip."""
+    """Return whether a file is compressed with gzip."""
     with path.open("rb") as file:
         return file.read(2) == GZIP_MAGIC
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file for reading, unpacked if it is packed with gzip."""
+    """Open a file for reading, decompressed if it is a gzip file."""
     return cast("IO[bytes]", gzip.open(path)) if is_gzip(path) else path.open("rb")

@@ -1,4 +1,4 @@
-"""What the data layer hands on: rows that can be read block by block, with their labels."""
+"""Data for the estimators: rows that are read block by block, with their labels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tnesi.errors import TnesiError
 from tnesi.model.rows import Matrix, arrays_of
 from tnesi.system.memory import free_memory, is_lack_of_memory
 from tnesi.types import Array
@@ -30,17 +31,19 @@ _BLOCK_BYTES = 2**28
 Kind = Literal["numbers", "images", "documents", "table"]
 
 
-class DataError(ValueError):
-    """Data that cannot be read; the message says what to do."""
+class DataError(TnesiError, ValueError):
+    """Data that cannot be read."""
+
+
+class DataNotFoundError(TnesiError, FileNotFoundError):
+    """A file, a folder or a named data set that is not on this machine."""
 
 
 @contextmanager
 def damaged(where: str | Path) -> Iterator[None]:
-    """Turn whatever a decoder raises into a `DataError`; files that are missing or not ours to read stay what they are.
+    """Convert the errors of decoders to `DataError`, except for missing or unreadable files.
 
-    Lack of memory is reported as such.
-
-    Decoders raise almost anything on damaged files (Pillow even a SyntaxError), hence the catch-all; the cause is kept.
+    Decoders raise almost anything on damaged files (Pillow even a SyntaxError), hence the catch-all.
     """
     outside = sys.exception()
     try:
@@ -51,32 +54,35 @@ def damaged(where: str | Path) -> Iterator[None]:
         if is_lack_of_memory(error, outside):
             raise no_memory(where) from error
         raise DataError(
-            f"{where} is damaged, incomplete or not what it seems ({str(error)[:500] or type(error).__name__}): "
-            "fetch it or save it again"
+            "{where} is damaged or incomplete ({value})",
+            advice="download it or save it again",
+            where=where,
+            value=str(error)[:500] or type(error).__name__,
         ) from error
 
 
 def no_memory(where: str | Path) -> DataError:
     """Return the error for data that cannot be read for lack of memory."""
     return DataError(
-        f"there is not enough memory to read {where} ({free_memory() / 1e9:.1f} GB are free): learn from it block by "
-        "block (open_data(...).rows), use a file with fewer rows or columns or one that can be mapped (.npy), or raise "
-        "the memory limit of the process"
+        "there is not enough memory to read {where} ({free_memory:.1f} GB are free)",
+        advice="use a smaller file, a memory-mapped .npy file, or open_data(...).rows, which is read block by block",
+        where=where,
+        free_memory=free_memory() / 1000000000.0,
     )
 
 
 class Source(ABC):
-    """Rows, wherever they are, read in order and a block at a time.
+    """Rows that are read in order, one block at a time.
 
     Attributes
     ----------
     kind : {"numbers", "images", "documents", "table"}
-        What the rows are before they are encoded.
+        Type of the rows before encoding.
     n_rows, n_features : int
     dtype : numpy.dtype
-        Of the blocks.
+        Data type of the blocks.
     image_shape : (int, int) or None
-        Height and width, where the rows are images.
+        Height and width if the rows are images.
     feature_names : list of str or None
     """
 
@@ -91,7 +97,7 @@ class Source(ABC):
         return "numbers" if self.image_shape is None else "images"
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
-        """Yield all rows in blocks as encoders take them: pictures, texts, or the columns of a table by name."""
+        """Yield all rows in blocks as input for encoders: images, texts, or the columns of a table by name."""
         names, shape = self.feature_names, self.image_shape
         for block in self.blocks(size):
             if shape is not None:
@@ -104,16 +110,16 @@ class Source(ABC):
         """Yield all rows in order, as dense arrays of at most `size` rows."""
 
     def parts(self, size: int = BLOCK_ROWS) -> Iterator[Matrix]:
-        """Yield the same rows as they are held: as CSR arrays where they are sparse."""
+        """Yield the same rows in their native form: CSR arrays for sparse rows."""
         yield from self.blocks(size)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that a row takes as it is held, on average."""
+        """Average number of bytes per row in its native form."""
         return self.n_features * self.dtype.itemsize
 
     def load(self) -> Matrix:
-        """Return all rows as one array (a memmap where the file can be mapped, a CSR array where they are sparse)."""
+        """Return all rows as one array: a memmap if the file can be mapped, a CSR array for sparse rows."""
         check_room(self.n_rows * self.n_features * self.dtype.itemsize, f"{self.n_rows} x {self.n_features} values")
         out = np.empty((self.n_rows, self.n_features), self.dtype)
         at = 0
@@ -127,7 +133,7 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Rows of an array in memory, or of a memory-mapped file. Images (N x height x width) become rows."""
+    """Rows of an array or of a memory-mapped file. Images (N x height x width) are flattened."""
 
     def __init__(
         self, array: Array, image_shape: tuple[int, int] | None = None, feature_names: list[str] | None = None
@@ -138,10 +144,12 @@ class ArraySource(Source):
             image_shape = image_shape or (int(array.shape[1]), int(array.shape[2]))
         elif array.ndim != 2:
             raise DataError(
-                f"the data have {array.ndim} dimensions: rows and columns are needed (or N x height x width, in gray)"
+                "the data has {ndim} dimensions",
+                advice="pass an array of shape (rows, columns) or (images, height, width)",
+                ndim=array.ndim,
             )
         if array.dtype.kind not in "buif":
-            raise DataError(f"the data are of type {array.dtype}: numbers are needed")
+            raise DataError("the data has type {dtype}", advice="convert it to numbers", dtype=array.dtype)
         self.array = array
         self.n_rows, self.n_features = check_shape(len(array), math.prod(array.shape[1:]), "the data")
         self.dtype, self.image_shape, self.feature_names = array.dtype.newbyteorder("="), image_shape, feature_names
@@ -153,18 +161,18 @@ class ArraySource(Source):
             block = self.array[start : start + size]
             if mapped is None:
                 yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
-            else:  # a copy, and the pages back to the system: else all of the file ends up in memory
+            else:  # copy, then release the pages: otherwise the whole file ends up in memory
                 yield np.array(block, self.dtype, order="C").reshape(len(block), self.n_features)
                 mapped.madvise(mmap.MADV_DONTNEED)
 
     def load(self) -> Matrix:
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
-            return super().load()  # a copy, made block by block
+            return super().load()  # copies block by block
         return self.array.reshape(self.n_rows, self.n_features)
 
 
 class ColumnsSource(Source):
-    """Some columns of other rows, in an order of their own."""
+    """A selection of the columns of another source, in any order."""
 
     def __init__(self, rows: Source, columns: list[int]) -> None:
         self._rows, self._columns = rows, columns
@@ -186,23 +194,25 @@ class ColumnsSource(Source):
 
 
 def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, int]:
-    """Return the shape, if there is anything in it."""
+    """Return the shape if it is not empty, else raise an error."""
     if n_rows < 1 or n_features < 1:
-        raise DataError(f"{where}: there are {n_rows} rows of {n_features} values, so there is nothing to learn from")
+        raise DataError(
+            "{where} is empty: {n_rows} rows of {n_features} values", where=where, n_rows=n_rows, n_features=n_features
+        )
     return int(n_rows), int(n_features)
 
 
 def rows_at_a_time(size: int, n_features: int, dtype: np.dtype[Any]) -> int:
-    """Return how many rows a block of at most `size` rows has, so that it fits into memory."""
+    """Return `size`, reduced if blocks of that many rows would not fit into memory."""
     if size < 1:
-        raise ValueError(f"blocks of {size} rows: at least 1 is needed")
+        raise ValueError(f"size={size}: must be at least 1")
     row_bytes = n_features * dtype.itemsize
     check_room(row_bytes, f"a single row of {n_features} values")
     return min(size, max(1, _BLOCK_BYTES // row_bytes))
 
 
 def regroup(blocks: Iterable[Array], size: int) -> Iterator[Array]:
-    """Yield the rows of `blocks`, however they come, `size` at a time; the last block may be smaller.
+    """Regroup blocks into blocks of `size` rows; the last one may be smaller.
 
     Examples
     --------
@@ -240,17 +250,20 @@ def smallest_dtype(values: Array) -> np.dtype[Any]:
 
 
 def check_room(n_bytes: int, what: str) -> None:
-    """Refuse what a file promises if it cannot fit into this machine's memory."""
+    """Raise an error if `n_bytes` exceed the free memory."""
     room = free_memory()
     if n_bytes > room:
         raise DataError(
-            f"{what} would take {n_bytes / 1e9:.1f} GB of memory, {room / 1e9:.1f} GB are free: use fewer rows or "
-            "columns, or a file that can be mapped (.npy)"
+            "{what} needs {n_bytes:.1f} GB of memory, but only {room:.1f} GB are free",
+            advice="use fewer rows or columns, or a memory-mapped .npy file",
+            what=what,
+            n_bytes=n_bytes / 1000000000.0,
+            room=room / 1000000000.0,
         )
 
 
 def as_text(name: object) -> str:
-    r"""Return the name of a file as it can be printed and kept; what is no text in it is written in hexadecimal.
+    r"""Return a file name as valid Unicode; undecodable bytes become escape sequences.
 
     Examples
     --------
@@ -262,19 +275,19 @@ def as_text(name: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows with their labels, and a test part where there is one.
+    """Rows with their labels and, optionally, a test part.
 
     Attributes
     ----------
     rows : Source
     labels : (N,) array or None
-        Of numbers or strings; None (in an array of objects) or -1 where a row has no label.
+        Integers or strings; None (in an object array) or -1 for unlabeled rows.
     test : Data or None
     name : str
     note : str
-        What a reader of results should know of the data.
+        Remarks on the data to show with results.
     original : Source or None
-        Where `rows` are encoded: what they were before, for people to look at.
+        The rows before encoding, for display.
     """
 
     rows: Source
@@ -289,24 +302,28 @@ class Data:
 
     @property
     def shown(self) -> Source:
-        """The rows as people know them."""
+        """The rows to display: the original ones if `rows` are encoded."""
         return self.original or self.rows
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802 - scikit-learn's name
-        """All rows, in memory or mapped; a CSR array where they are sparse."""
+        """All rows, in memory or memory-mapped; a CSR array for sparse rows."""
         return self.rows.load()
 
     @property
     def y(self) -> Array:
-        """The labels; an error if there are none."""
+        """The labels. Raises `DataError` if there are none."""
         if self.labels is None:
-            raise DataError(f"{self.name} has no labels: give them in a file, a column, or as folder names")
+            raise DataError(
+                "{data} has no labels",
+                advice="pass {labels} or {label_column}, or use one folder per class",
+                data=self.name,
+            )
         return self.labels
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the rows' values, type and shape (not of the labels); dense and sparse rows have different ones."""
+        """Hash of the values, type and shape of the rows, without labels. Dense and sparse rows differ."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.rows.n_rows} {self.rows.n_features} {self.rows.dtype.str}".encode())
         for part in self.rows.parts():

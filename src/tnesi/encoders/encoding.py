@@ -85,7 +85,10 @@ def encode(encoder: Encoder, data: Data, tell: Tell | None = None) -> Encoded:
     mask = np.concatenate(kept)
     if not mask.any():
         raise DataError(
-            f"{data.name}: none of the {mask.size} files can be read, the first because it {problems[0].reason}"
+            "{data}: none of the {n} files can be read, the first because it {reason}",
+            data=data.name,
+            n=mask.size,
+            reason=problems[0].reason,
         )
     original = data.rows if mask.all() else _without(data.rows, mask)
     labels = data.labels if data.labels is None or mask.all() else data.labels[mask]
@@ -106,7 +109,12 @@ def check_kind(encoder: Encoder, data: Data) -> None:
     wanted = wanted or ("a table" if isinstance(encoder, TableEncoder) else "vectors of numbers")
     given_text = {"numbers": "rows of numbers", "table": "a table with columns of texts"}.get(given, given)
     raise DataError(
-        f"{data.name} holds {given_text}, but {type(encoder).__name__} encodes {wanted}: give data of that kind"
+        "{data} holds {given}, but {encoder_type} encodes {wanted}",
+        advice="give data of that kind",
+        data=data.name,
+        given=given_text,
+        encoder_type=type(encoder).__name__,
+        wanted=wanted,
     )
 
 

@@ -1,4 +1,4 @@
-"""The default classifier beside scikit-learn's, on the same draws of labels."""
+"""Compare the default classifier with those of scikit-learn on the same labels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
 
 from tnesi.data import Data, few_labels
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.paper.statistics import Summary
 from tnesi.system.progress import Progress
@@ -37,8 +38,8 @@ def compare(
     labels_per_class : sequence of int
         Numbers of labels to compare.
     draws : int
-        Random draws of labels for each number. Every classifier gets the same ones. Five of them share a first layer,
-        which does not depend on labels.
+        Random draws of labels for each number, the same for all classifiers. Five draws share a first layer, which
+        does not depend on labels.
     progress : Progress, optional
         Receives progress messages.
 
@@ -48,7 +49,9 @@ def compare(
         For each method and number of labels the summary of the errors in percent, as `report.figures` draws it.
     """
     if data.test is None or data.y is None or data.test.y is None:
-        raise ValueError(f"{data.name}: comparing needs labels and a test part, as data sets known by name have them")
+        raise InvalidParameterError(
+            "{name} needs labels and a test part", advice="use a named data set", parameter="data", name=data.name
+        )
     progress = progress or Progress()
     others = _others()
     progress.begin(len(labels_per_class) * draws * (1 + len(others)))

@@ -1,4 +1,4 @@
-"""Ways of learning from the labels, compared on the same first layers and the same labels."""
+"""Compare labeling methods on the same first layers and labels."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tnesi.types import Array
 
 
 def possible_labels(protocol: Protocol, task: Task, y: Array) -> tuple[Labels, ...]:
-    """Return the numbers of labels per class that each class of a task can give."""
+    """Return the numbers of labels per class that all classes of a task have."""
     fewest = int(np.unique(y[: protocol.train_rows], return_counts=True)[1].min())
     return tuple(n for n in protocol.labels_of(task) if n == "all" or n <= fewest)
 
 
 def draw_labels(y: Array, per_class: int, noise: float, seed: int) -> Array:
-    """Return `y` with so many labels per class left, of which the share `noise` is wrong; the others are None."""
+    """Keep `per_class` labels of each class, a share `noise` of them wrong, and set the others to None."""
     rng = np.random.default_rng(seed)
     few = few_labels(y, per_class, rng, unlabeled=None)
     return mislabel(few, noise, rng) if noise else few
 
 
 def run_labeling(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
-    """Make the runs that the folder does not have yet; each is kept as soon as it is done."""
+    """Make the missing runs and save each one as it finishes."""
     done = {record_key(record) for record in folder.records}
-    sharing: dict[tuple[str, int], list[Key]] = {}  # tasks of the same rows share their mixtures too
+    sharing: dict[tuple[str, int], list[Key]] = {}  # tasks with the same rows share mixtures
     for key in wanted_runs(protocol):
         sharing.setdefault((data_of[key[0]].fingerprint, key[4]), []).extend([key] if key not in done else [])
     progress.begin(sum(map(len, sharing.values())))

@@ -1,4 +1,4 @@
-"""Likelihood of the first layer over the iterations, for several degrees of truncation (the paper's Fig. 4)."""
+"""Likelihood of the first layer over the iterations for several truncations (Fig. 4 of the paper)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wanted_curves(protocol: Protocol) -> list[tuple[Labels, int]]:
 
 
 def run_likelihood(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
-    """Learn the first layer for each truncation and seed, with a record each as soon as it is done."""
+    """Learn the first layer for each truncation and seed, saving a record of each."""
     done = {(record["truncation"], record["seed"]) for record in folder.records}
     pending = [key for key in wanted_curves(protocol) if key not in done]
     progress.begin(len(pending))
@@ -45,12 +45,12 @@ def run_likelihood(protocol: Protocol, folder: RunFolder, data_of: dict[str, Dat
 
 
 class _Curve:
-    """One mixture, looked at after some of its iterations."""
+    """A mixture, evaluated after some of its iterations."""
 
     def __init__(self, protocol: Protocol, data: Data, seed: int, progress: Progress, truncation: Labels) -> None:
         assert data.test is not None
         self.points: list[dict[str, Any]] = []
-        self._looked = 0.0  # seconds spent on looking, which are not those of learning
+        self._looked = 0.0  # seconds spent on evaluation
         self._protocol, self._seed, self._progress, self._truncation = protocol, seed, progress, truncation
         self._threads = resolve_threads(None)
         row_sum = float(protocol.parameters["row_sum"])
@@ -90,7 +90,7 @@ class _Curve:
             raise KeyboardInterrupt
 
     def _look(self, fields: Fields, monitor: Monitor) -> None:
-        """Take the exact likelihood of the sample, and the test error when the sample's labels name the fields."""
+        """Measure the exact likelihood of the sample, and the test error if its labels name the fields."""
         began = time.perf_counter()
         entry = monitor.history[-1]
         point = {"iteration": entry["iteration"], "free_energy": entry["free_energy"]}

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Description of the machine and the software versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """Return the commit of the source tree that runs, with "-dirty" if it was changed; None if it is installed."""
+    """Return the commit of the source tree, with "-dirty" if it was changed; None for an installed package."""
     root = Path(tnesi.__file__).parents[2]
     if not (root / ".git").exists():
         return None

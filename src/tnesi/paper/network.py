@@ -1,4 +1,4 @@
-"""A network whose first layer is learned once and then named by many label sets: what all runs of a seed share."""
+"""A network whose first layer is learned once per seed and then trained on many sets of labels."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tnesi.types import Array
 Classifier = SimpletronClassifier | NeuralSimpletron
 
 _KEEP_FROM = 60.0
-"""A mixture that took more seconds than this is kept in a file until all of its runs are done."""
+"""A mixture that took longer, in seconds, is saved to a file until all of its runs are done."""
 _OF_MIXTURE = ("n_components", "row_sum", "prior_strength", "max_iter", "tol")
 _OF_RULE = [entry.name for entry in fields(OnlineRule)]
 
 
 def build(protocol: Protocol, method: Method, seed: int) -> Classifier:
-    """Return the network of a method, not fitted yet: the preset's with the protocol's parameters.
+    """Return the unfitted network of a method: its preset with the parameters of the protocol.
 
     By EM it is the classifier of this package with the network's number of fields, truncation and threshold.
     """
@@ -101,7 +101,7 @@ class Network:
         return found if isinstance(found, Classifier) else None
 
     def learn(self, labels: Labels, seed: int, max_iter: int | None = None) -> int:
-        """Learn the second layer from so many labels per class, drawn with `seed`; return how many there are.
+        """Learn the second layer from a number of labels per class drawn with `seed`; return the total number.
 
         `max_iter` is the number of passes of the published rule, where it differs from the first layer's.
         """
@@ -109,7 +109,7 @@ class Network:
         return self.learn_from(y, seed, max_iter)
 
     def learn_from(self, y: Array, seed: int, max_iter: int | None = None) -> int:
-        """Learn the second layer from labels of the training rows, None where there is none; return their number."""
+        """Learn the second layer from labels of the training rows (None: unlabeled); return their number."""
         classifier = self.classifier.set_params(random_state=seed)
         with raise_interrupts():
             if max_iter is not None and isinstance(classifier, NeuralSimpletron):

@@ -1,4 +1,4 @@
-"""Protocols: what a reproduction does, read from TOML files in the package."""
+"""Protocols of reproductions, read from TOML files in the package."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Literal, TypeVar
+
+from tnesi.errors import InvalidParameterError
 
 MOST_RUNS = 10_000
 Labels = int | Literal["all"]
@@ -26,7 +28,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Task:
-    """A data set to learn; of `data` the first that is on this machine is used.
+    """A data set to learn: the first one of `data` that is on this machine.
 
     `variant` is made of it (see `vary`), `noise` is the share of the given labels that are wrong, `labels_per_class`
     are those of the task where they differ from the protocol's.
@@ -60,7 +62,7 @@ _Named = TypeVar("_Named", Task, Method)
 
 @dataclass(frozen=True)
 class Protocol:
-    """What one reproduction does.
+    """Protocol of a reproduction.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class Protocol:
         Runs of each setting; `one_label_factor` times as many with one label per class, which the published rule
         learns in `one_label_iterations`.
     paper : str
-        The paper's values beside which ours are put: a file of this package.
+        File in this package with the paper's values, for comparison.
     parameters : dict
         Of the networks, over those of the preset.
     hebbian : dict
@@ -105,7 +107,7 @@ class Protocol:
     sample_rows: int = 0
 
     def seed_of(self, run: int, labels: Labels = "all") -> int:
-        """Return which mixture a run uses: every run its own (of those with one label, several share one).
+        """Return the seed of the mixture of a run; runs with one label share some mixtures.
 
         With `seeds`, these again and again.
         """
@@ -113,7 +115,7 @@ class Protocol:
         return place if self.seeds is None else self.seeds[place % len(self.seeds)]
 
     def folder_name(self, name: str = "") -> str:
-        """Return the folder of this protocol, or of another one that is run in the same way."""
+        """Return the folder of this protocol, or of another one with the same settings."""
         return (name or self.name) + ("-quick" if self.quick else "") + ("-hebbian" if self.solver == "hebbian" else "")
 
     def labels_of(self, task: Task) -> tuple[Labels, ...]:
@@ -123,7 +125,7 @@ class Protocol:
         return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
 
     def settings(self) -> dict[str, Any]:
-        """Return what must be the same for two runs to be of one experiment."""
+        """Return the settings that all runs of an experiment share."""
         return {"parameters": self.parameters, "solver": self.solver, "train_rows": self.train_rows}
 
     def as_json(self) -> dict[str, Any]:
@@ -140,7 +142,7 @@ def read_protocol(
     solver: Literal["em", "hebbian"] = "em",
     quick: bool = False,
 ) -> Protocol:
-    """Return a protocol of the package, with the changes asked for.
+    """Return a protocol of the package with the requested changes.
 
     Parameters
     ----------
@@ -165,9 +167,17 @@ def read_protocol(
     900
     """
     if runs is not None and not 1 <= runs <= MOST_RUNS:
-        raise ValueError(f"runs={runs}: give a number from 1 to {MOST_RUNS:,}")
+        raise InvalidParameterError(
+            "{runs} is {n}", advice="use 1 to {most:,}", parameter="runs", n=runs, most=MOST_RUNS
+        )
     if name not in TARGETS:
-        raise ValueError(f"there is no {name!r} to reproduce: choose of {', '.join(TARGETS)}")
+        raise InvalidParameterError(
+            "unknown table or figure {name!r}",
+            advice="choose one of {names}",
+            parameter="target",
+            name=name,
+            names=", ".join(TARGETS),
+        )
     text = files(__package__).joinpath("protocols", f"{name}.toml").read_text(encoding="utf-8")
     given = tomllib.loads(text)
     if changes := given.pop("quick", {}):
@@ -180,7 +190,7 @@ def read_protocol(
     seeds = usual if seeds is None else seeds
     protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
     if solver == "hebbian":
-        as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # it knows no prior
+        as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # which has no prior
         parameters = {**protocol.parameters, **protocol.hebbian}
         protocol = replace(protocol, parameters=parameters, methods=tuple(as_published.values()))
     if runs is not None:
@@ -188,7 +198,7 @@ def read_protocol(
         protocol = replace(protocol, runs=runs, methods=every)
     em_only = protocol.kind == "likelihood" or any("labeling" in method.parameters for method in protocol.methods)
     if em_only and solver == "hebbian":
-        raise ValueError(f"{name} follows EM only: leave out the solver")
+        raise InvalidParameterError("{name} supports EM only", advice="omit {solver}", parameter="solver", name=name)
     if methods is not None and protocol.methods:
         protocol = replace(protocol, methods=_chosen(name, "network", protocol.methods, methods))
     if tasks is not None:
@@ -199,7 +209,14 @@ def read_protocol(
 def _chosen(name: str, what: str, there: tuple[_Named, ...], wanted: tuple[str, ...]) -> tuple[_Named, ...]:
     known = {one.name: one for one in there}
     if unknown := [one for one in wanted if one not in known]:
-        raise ValueError(f"{name} has no {what} {unknown[0]!r}: choose of {', '.join(known)}")
+        raise InvalidParameterError(
+            "{name} has no {what} {unknown!r}",
+            advice="choose one of {names}",
+            name=name,
+            what=what,
+            unknown=unknown[0],
+            names=", ".join(known),
+        )
     return tuple(known[one] for one in wanted)
 
 
@@ -214,7 +231,7 @@ def _merged(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def paper_values(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table of the paper's values, as text; empty where the paper gives none."""
+    """Return the rows of a published table as text; empty if there is none."""
     if name not in ("mnist-table", "nist-table", "mnist-comparison"):
         return []
     text = files(__package__).joinpath("published", f"{name}.csv").read_text(encoding="utf-8")

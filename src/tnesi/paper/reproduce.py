@@ -1,4 +1,4 @@
-"""Reproduce a table or figure of the paper: protocol, data, runs, in a folder that can be continued."""
+"""Reproduce a table or figure of the paper in a folder, resuming earlier runs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ _RUNNERS = {"table": run_table, "labels": run_labeling, "likelihood": run_likeli
 
 
 def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None = None) -> RunFolder:
-    """Make the runs of a protocol that the folder lacks.
+    """Make the missing runs of a protocol.
 
     Parameters
     ----------
     protocol : Protocol
         See `read_protocol`.
     folder : path
-        Created if need be. A record per run is appended as it finishes: call again to go on after an
-        interruption.
+        Created if needed. Each run is saved as it finishes; call again to resume after an interruption.
     progress : Progress, optional
-        Hears how far it is.
+        Receives progress messages.
 
     Returns
     -------
@@ -69,7 +68,7 @@ def reproduce(protocol: Protocol, folder: str | Path, progress: Progress | None 
 
 
 def _find(protocol: Protocol, task: Task, progress: Progress) -> Data | None:
-    """Return the first of a task's data sets that is on this machine; else fetch the last, if that is wanted."""
+    """Return the first data set of a task on this machine, else download the last one if allowed."""
     for name in task.data:
         try:
             return vary(load_named(name, download=False, progress=tell_parts(progress)), task.variant)
@@ -77,19 +76,19 @@ def _find(protocol: Protocol, task: Task, progress: Progress) -> Data | None:
             continue
     if not protocol.fetch:
         return None
-    progress.tell(f"fetching {task.data[-1]}")
+    progress.tell(f"downloading {task.data[-1]}")
     return vary(load_named(task.data[-1], progress=tell_parts(progress)), task.variant)
 
 
 def _possible(protocol: Protocol, task: Task, data_of: dict[str, Data]) -> Task:
-    """Return a task with the numbers of labels that its classes can give."""
+    """Return a task without numbers of labels that its classes do not have."""
     if task.name not in data_of:
         return task
     return replace(task, labels_per_class=possible_labels(protocol, task, data_of[task.name].y))
 
 
 def _adopt(protocol: Protocol, runs: RunFolder, neighbor: Path) -> None:
-    """Take over the runs of another protocol with the same settings, so that nothing is computed twice."""
+    """Copy the runs of another protocol with the same settings."""
     if not (neighbor / CONFIGURATION).exists():
         return
     other = RunFolder(neighbor)

@@ -1,4 +1,4 @@
-"""A folder that collects results: a JSON record a run, appended as it finishes, so that an interrupted one goes on."""
+"""A folder of results: one JSON record per run, appended as it finishes, so that interrupted work can resume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tnesi.data.readers.npz import array_names, read_array
-from tnesi.data.source import DataError, damaged
+from tnesi.data.source import DataError, DataNotFoundError, damaged
 from tnesi.system.files import alone_in, replacing
 from tnesi.types import Array
 
@@ -22,10 +22,10 @@ Record = dict[str, Any]
 RECORDS = "records.jsonl"
 CONFIGURATION = "protocol.json"
 BY_NAME = ("networks", "data")
-"""Settings of each network and of each task's data."""
+"""Settings by network and by task."""
 _MOST_TEXT = 2**30
 _MOST_BYTES = 2**26
-"""Of the arrays in one file; a reproduction saves far less."""
+"""Largest size of the arrays in a file."""
 
 
 class RunFolder:
@@ -47,7 +47,7 @@ class RunFolder:
 
     @contextmanager
     def writing(self) -> Iterator[Self]:
-        """Create the folder if need be, mend what an interruption left, and keep other writers out meanwhile."""
+        """Create the folder if needed, repair it after an interruption, and lock it for other writers."""
         try:
             with alone_in(self.path, wait=False):
                 self.records, damaged = self._read()
@@ -56,12 +56,12 @@ class RunFolder:
                         temporary.write_text("".join(json.dumps(record) + "\n" for record in self.records))
                 yield self
         except BlockingIOError:
-            raise ValueError(
-                f"another process is at work in {self.path}: wait for it, or choose another folder"
+            raise DataError(
+                "another process is writing to {path}", advice="wait for it or choose another folder", path=self.path
             ) from None
 
     def _read(self) -> tuple[list[Record], bool]:
-        """Return the records, and whether the file is damaged; a line that was cut off is not a record."""
+        """Return the records and whether the file is damaged. Truncated lines are ignored."""
         file = self.path / RECORDS
         content = _content(file) if file.exists() else b""
         found, damaged = [], bool(content) and not content.endswith(b"\n")
@@ -76,7 +76,7 @@ class RunFolder:
         return found, damaged
 
     def append(self, record: Record) -> None:
-        """Add a record; it is on the disk when this returns."""
+        """Append a record and wait until it is on disk."""
         line = (json.dumps(record) + "\n").encode()
         file = self.path / RECORDS
         size = file.stat().st_size if file.exists() else 0
@@ -91,14 +91,16 @@ class RunFolder:
         self.records.append(record)
 
     def configure(self, configuration: Record) -> None:
-        """Note what the runs are of. Runs of other settings in the folder are an error; networks and data are added."""
+        """Save the configuration; raise an error if the folder has runs with other settings."""
         new = json.loads(json.dumps(configuration))
         if (self.path / CONFIGURATION).exists() and self.records:
             before = self.configuration
             if difference := _difference(before, new):
-                raise ValueError(
-                    f"{self.path} holds runs with other settings ({difference}): choose another folder with --output, "
-                    "or delete it"
+                raise DataError(
+                    "{path} holds runs with other settings ({difference})",
+                    advice="choose another {output} or delete it",
+                    path=self.path,
+                    difference=difference,
                 )
             for key in ("methods", "tasks"):
                 named = {one["name"]: one for one in (*before.get(key, ()), *new.get(key, ()))}
@@ -115,11 +117,20 @@ class RunFolder:
         try:
             found = json.loads(_content(self.path / CONFIGURATION))
         except FileNotFoundError:
-            raise FileNotFoundError(f"{self.path} is not a run folder: there is no {CONFIGURATION} in it") from None
+            raise DataNotFoundError(
+                "{path} is not a run folder", advice="pass one with a file {file}", path=self.path, file=CONFIGURATION
+            ) from None
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{self.path / CONFIGURATION} is damaged ({error}): reproduce anew") from error
+            raise DataError(
+                "{path} is damaged ({error})",
+                advice="delete the folder and reproduce it again",
+                path=self.path / CONFIGURATION,
+                error=error,
+            ) from error
         if not isinstance(found, dict):
-            raise ValueError(f"{self.path / CONFIGURATION} is damaged: reproduce anew")
+            raise DataError(
+                "{path} is damaged", advice="delete the folder and reproduce it again", path=self.path / CONFIGURATION
+            )
         return found
 
     def save_arrays(self, name: str, **arrays: Array) -> None:
@@ -127,27 +138,27 @@ class RunFolder:
             np.savez_compressed(out, allow_pickle=False, **arrays)
 
     def arrays(self, name: str) -> dict[str, Array] | None:
-        """Return saved arrays, None if there are none of that name."""
+        """Return saved arrays, or None if there are none."""
         file = self.path / f"{name}.npz"
         if not file.exists():
             return None
         with damaged(file), zipfile.ZipFile(file) as archive:
             if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
-                raise DataError(f"{file} is larger than what a reproduction saves: delete it")
+                raise DataError("{file} is too large", advice="delete it", file=file)
             return {name: read_array(archive, name) for name in array_names(archive)}
 
 
 def _content(file: Path) -> bytes:
-    """Read a file, if it is one and not too large: a pipe would never end."""
+    """Read a regular file of limited size."""
     if not file.is_file() and file.exists():
-        raise ValueError(f"{file} is no regular file")
+        raise DataError("{file} is not a regular file", file=file)
     if file.stat().st_size > _MOST_TEXT:
-        raise ValueError(f"{file} is larger than what a reproduction writes: the folder is damaged")
+        raise DataError("{file} is too large", advice="delete the folder and reproduce it again", file=file)
     return file.read_bytes()
 
 
 def _difference(before: Record, new: Record) -> str:
-    """Say in what two configurations differ, for runs that both have; nothing if in nothing that matters."""
+    """Describe the first relevant difference of two configurations, empty if there is none."""
     for key in ("name", "quick"):
         if before.get(key) != new.get(key):
             return f"{key}: {before.get(key)}"
@@ -155,7 +166,7 @@ def _difference(before: Record, new: Record) -> str:
 
 
 def settings_difference(before: Record, new: Record) -> str:
-    """Say in what settings differ, networks and data apart that only one of them has."""
+    """Describe the first difference of settings, ignoring networks and data that only one of them has."""
     for key in sorted({*before, *new} - set(BY_NAME)):
         if before.get(key) != new.get(key):
             return f"{key}: {before.get(key)}"

@@ -1,4 +1,4 @@
-"""Mean, standard error and standard deviation of runs, their distance from the paper's; calibration."""
+"""Statistics of runs and calibration error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Summary:
-    """Of a number of runs; `sem` and `std` are NaN for a single one."""
+    """Mean, standard error and standard deviation of runs; the latter two are NaN for a single run."""
 
     mean: float
     sem: float
@@ -33,22 +33,22 @@ class Summary:
         return cls(float(np.mean(values)), std / math.sqrt(n), std, n)
 
     def distance(self, other: Summary) -> float:
-        """Return the difference of the means in units of the joint standard error; NaN where one is unknown."""
+        """Return the difference of the means in units of the joint standard error; NaN if unknown."""
         joint = math.hypot(self.sem, other.sem)
         return (self.mean - other.mean) / joint if joint > 0 else math.nan
 
 
 def calibration_error(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = 15) -> float:
-    """Return the expected calibration error: how far probabilities are from the shares that are right.
+    """Return the expected calibration error, the mean difference between probability and accuracy.
 
     Parameters
     ----------
     probability : (N,) array
-        Of the predicted classes.
+        Probabilities of the predicted classes.
     right : (N,) array of bool
-        Whether the prediction is right.
+        Whether the predictions are correct.
     n_bins : int
-        Bins of equal width between 0 and 1, in each of which the two means are compared.
+        Number of bins of equal width.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the records of a run folder say, beside the paper's values."""
+"""Summary of the records of a run folder, compared with the paper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def summarize(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def by_setting(rows: list[dict[str, Any]]) -> dict[tuple[str, Labels], dict[str, dict[str, Any]]]:
-    """Return the rows of labeling methods by task and labels per class: a row for each method."""
+    """Return the rows of each method by task and labels per class."""
     found: dict[tuple[str, Labels], dict[str, dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["task"], row["labels_per_class"]), {})[row["method"]] = row
@@ -44,7 +44,7 @@ def by_setting(rows: list[dict[str, Any]]) -> dict[tuple[str, Labels], dict[str,
 
 
 def behind_best(methods: dict[str, dict[str, Any]]) -> float | None:
-    """Return by how much the mean error of "auto" is above that of the best other method; None where one lacks."""
+    """Return the mean error of "auto" minus that of the best other method; None if one is missing."""
     others = [row["ours"]["mean"] for name, row in methods.items() if name != "auto"]
     return float(methods["auto"]["ours"]["mean"] - min(others)) if others and "auto" in methods else None
 

@@ -17,7 +17,7 @@ from tnesi.training.committee import mean_lower_bound
 from tnesi.types import Array
 
 Key = tuple[str, str, Labels, int, int]
-"""Task, method, labels per class, run and seed of the mixture: what tells runs apart."""
+"""Task, method, labels per class, run and seed of the mixture, which identify a run."""
 
 _EXAMPLES = 20
 
@@ -27,7 +27,7 @@ def record_key(record: dict[str, Any]) -> Key:
 
 
 def wanted_runs(protocol: Protocol) -> list[Key]:
-    """Return all runs of a protocol, in the order in which they are made: the mixtures one after the other."""
+    """Return all runs of a protocol in order of execution: one mixture after the other."""
     runs: list[Key] = []
     for task in protocol.tasks:
         for method in protocol.methods:
@@ -41,7 +41,7 @@ def wanted_runs(protocol: Protocol) -> list[Key]:
 
 
 def run_table(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
-    """Make the runs that the folder does not have yet; each is kept as soon as it is done."""
+    """Make the missing runs and save each one as it finishes."""
     done = {record_key(record) for record in folder.records}
     pending = [key for key in wanted_runs(protocol) if key not in done]
     progress.begin(len(pending))
@@ -109,7 +109,7 @@ def _runs_of_seed(
 
 
 def label_seed(seed: int, run: int) -> int:
-    """Return the seed with which a run draws its labels: another one for each run and mixture."""
+    """Return the seed for drawing labels, which differs for each run and mixture."""
     return int(np.random.SeedSequence((seed, run)).generate_state(1)[0])
 
 
@@ -127,7 +127,7 @@ def _result(network: Network, data: Data, t: Array) -> dict[str, Any]:
 
 
 def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t: Array) -> None:
-    """Keep the test rows with the largest and smallest margins, and the wrong ones that look most certain."""
+    """Save the test rows with the largest and smallest margins, and the most certain mistakes."""
     assert data.test is not None
     classes = network.classifier.classes_
     margin = margins(t)

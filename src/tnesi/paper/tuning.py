@@ -1,4 +1,4 @@
-"""Choose C', A and the threshold with the given labels only, as the paper does; and C' without any label."""
+"""Choose truncation, row sum and threshold from the labels, as in the paper, or the truncation without labels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.interruption import raise_interrupts
 from tnesi.estimators.parameters import canonical, check_integer
 from tnesi.estimators.poisson_mixture import PoissonMixture
@@ -27,7 +28,7 @@ from tnesi.types import Array
 
 _LIKELIHOOD_ROWS = 5000
 _ROW_SUM_FACTORS = (1.0, 0.5, 2.0)
-"""Row sums that are tried: what `row_sum="auto"` leaves to share out above 1 per feature, and half and twice of it."""
+"""Factors of the row sum above 1 per feature, relative to that of `row_sum="auto"`."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found.
+    """Result of tuning.
 
     Attributes
     ----------
@@ -68,14 +69,14 @@ class Tuned:
         return {"truncation": first.truncation, "row_sum": first.row_sum, "threshold": first.threshold}
 
     def truncation_by_likelihood(self, row_sum: float | None = None) -> int:
-        """Return the C' of highest likelihood: the choice that needs no labels (the paper's section on convergence)."""
+        """Return the truncation of highest likelihood, which needs no labels (section on convergence of the paper)."""
         row_sum = self.trials[0].row_sum if row_sum is None else row_sum
         of_norm = {c: value for (a, c), value in self.likelihoods.items() if a == row_sum}
         return max(of_norm, key=lambda c: of_norm[c])
 
 
 def split_half(codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Split labeled rows half and half within each class; a class with one label has it in the first half.
+    """Split labeled rows in half within each class; a single label belongs to the first half.
 
     Examples
     --------
@@ -147,11 +148,13 @@ def tune(
     check_integer("n_splits", n_splits, 1)
     for name, given in (("truncations", truncations), ("row_sums", row_sums), ("thresholds", thresholds)):
         if given is not None and len(given) == 0:
-            raise ValueError(f"{name} is empty: give at least one value to try")
+            raise InvalidParameterError("{name} is empty", advice="give at least one value to try", name=name)
     progress = progress or Progress()
     codes, _ = encode_labels(y, unlabeled)
     if np.bincount(codes[codes >= 0]).max() < 2:
-        raise ValueError("tuning needs at least two labels for some class: one half to learn from, one to compare with")
+        raise InvalidParameterError(
+            "tuning needs two labels of at least one class", advice="pass more labels", parameter="y"
+        )
     splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
     if row_sums is None:
         progress.tell("choosing row sums from the data")

@@ -1,4 +1,4 @@
-"""Data sets made harder: classes of very different sizes, classes of several kinds, wrong labels."""
+"""Harder variants of data sets: unbalanced classes, composite classes, wrong labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tnesi.model.rows import dense
 from tnesi.types import Array
 
 RATIO = 20
-"""Of the largest to the smallest class of unbalanced data."""
+"""Ratio of the largest to the smallest class in unbalanced data."""
 
 
 def vary(data: Data, variant: str) -> Data:
@@ -24,10 +24,9 @@ def vary(data: Data, variant: str) -> Data:
 
 
 def unbalanced_rows(y: Array, ratio: float = RATIO) -> Array:
-    """Return rows, in order, with which the sizes of the classes fall geometrically, the last being 1 / `ratio`.
+    """Return sorted rows such that class sizes fall geometrically, down to 1 / `ratio` of the largest class.
 
-    The classes come in a random order, which is the same for all data with as many classes. There are as many rows as
-    the classes allow.
+    The random order of the classes depends only on their number. As many rows as possible are kept.
 
     Examples
     --------
@@ -44,7 +43,7 @@ def unbalanced_rows(y: Array, ratio: float = RATIO) -> Array:
 
 
 def mislabel(y: Array, share: float, rng: np.random.Generator) -> Array:
-    """Return labels of which a share, rounded, is replaced by another class; None stays None.
+    """Replace a share of the labels (rounded) by another class; None stays None.
 
     Examples
     --------

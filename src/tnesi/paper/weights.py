@@ -19,7 +19,7 @@ def wanted_networks(protocol: Protocol) -> list[tuple[Task, int]]:
 
 
 def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data], progress: Progress) -> None:
-    """Learn a network for each task and keep it; the report draws its fields."""
+    """Learn and save a network for each task; the report draws its fields."""
     done = {(record["task"], record["seed"]) for record in folder.records}
     pending = [key for key in wanted_networks(protocol) if (key[0].name, key[1]) not in done]
     progress.begin(len(pending))

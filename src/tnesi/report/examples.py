@@ -1,4 +1,4 @@
-"""Test rows that tell something, as small pictures within the page."""
+"""Informative test rows as small images in the page."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Sheet(NamedTuple):
 
 
 def sheets(folder: RunFolder, name: str) -> list[Sheet]:
-    """Return the examples of a setting that the folder holds, wrong ones first; damaged files are left out."""
+    """Return the saved examples of a setting, mistakes first; damaged files are ignored."""
     if "/" in name or "\\" in name:
-        return []  # a name that leads out of the folder
+        return []  # the name is not inside of the folder
     found = []
     for kind, title in KINDS.items():
         try:
@@ -58,7 +58,7 @@ def _sheet(kind: str, title: str, arrays: dict[str, Array]) -> Sheet:
 
 
 def gray_picture(row: Array, shape: Shape) -> Array:
-    """Return a row as pixels, dark on white: an image, or a profile where it is none."""
+    """Return a row as pixels, dark on white: an image, or a profile for other features."""
     values = np.maximum(row.astype(float), 0)
     values /= values.max() or 1.0
     if 1 in shape:

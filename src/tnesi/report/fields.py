@@ -1,4 +1,4 @@
-"""The learned fields as images, each with the column of its classes beside it (as in the paper's Fig. 3)."""
+"""Plot learned fields as images next to their classes (as in Fig. 3 of the paper)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def plot_fields(
 ) -> Figure:
     """Draw a random subset of the fields (of all mixtures of a committee), ordered by class.
 
-    Beside each field of a classifier is a column with a cell per class, the first class at the top: a colored cell is
-    a class that the field stands for. With more than 20 classes the cells are gray, and the name of the strongest
+    Next to each field of a classifier is a column with a cell per class, the first class at the top; colored cells are
+    the classes of the field. With more than 20 classes the cells are gray, and the name of the strongest
     class is below the field. The fields of a mixture, or of a classifier without labels, have no classes.
 
     Parameters
@@ -50,9 +50,9 @@ def plot_fields(
     shape : (int, int), optional
         Height and width of the images. By default they are square; features that make no square are drawn as a profile.
     n_fields, n_columns : int
-        How many fields to draw (all, if there are fewer), and how many in a row.
+        Number of fields to draw (at most), and number of them side by side.
     random_state : int
-        Decides which fields are drawn.
+        Seed for the choice of fields.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def plot_fields(
     r = model.class_weights_ * (1 if model.class_sizes_ is None else model.class_sizes_[:, None])
     share = r / np.maximum(r.max(axis=0), 1e-30)
     assert model.model_.layer is not None
-    share **= model.model_.layer.classes.sharpness  # as certain as predictions are
+    share **= model.model_.layer.classes.sharpness  # as in predictions
     share /= np.maximum(share.sum(axis=0), 1e-30)
     order = np.random.default_rng(random_state).permutation(r.shape[1])
     drawn = order[r.sum(axis=0)[order] > 0][:n_fields]
@@ -83,7 +83,7 @@ def plot_fields(
 
 
 def fields_of(mixtures: Sequence[MixtureModel], numbers: Array) -> Array:
-    """Return fields by their numbers, which go on from one mixture to the next."""
+    """Return fields by their numbers, which are consecutive across mixtures."""
     ends = np.cumsum([mixture.n_fields for mixture in mixtures])
     found = np.empty((len(numbers), mixtures[0].n_features), np.float32)
     for mixture, end in zip(mixtures, ends, strict=True):
@@ -95,7 +95,7 @@ def fields_of(mixtures: Sequence[MixtureModel], numbers: Array) -> Array:
 def plot_rows(
     rows: npt.ArrayLike, *, shape: Shape | None = None, n_columns: int = 10, titles: Sequence[object] | None = None
 ) -> Figure:
-    """Draw rows of data: as images where they are, else as profiles (a bar per feature).
+    """Draw rows of data as images, or as profiles (a bar per feature).
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def plot_rows(
     shape : (int, int), optional
         Height and width of the images. By default they are square; features that make no square are drawn as a profile.
     n_columns : int
-        How many rows of data to draw side by side.
+        Number of rows of data side by side.
     titles : sequence, optional
-        What to write below each.
+        Text below each row.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def plot_rows(
 
 
 def _image_shape(n_features: int, shape: Shape | None) -> Shape | None:
-    """Return height and width; None for rows that are no images."""
+    """Return height and width, or None if the rows are not images."""
     if shape is None:
         side = math.isqrt(n_features)
         shape = (side, side) if side * side == n_features else (1, n_features)
@@ -179,7 +179,7 @@ class _Sheet:
         if image:
             self._picture(x, y, self._width, row.reshape(image), "#cccccc", cmap="gray_r", vmin=0, vmax=top)
             return
-        if row.size > _MOST_BARS:  # more than can be told apart: the largest of a few neighbors stands for them
+        if row.size > _MOST_BARS:  # draw the largest of neighboring bars
             row = np.maximum.reduceat(row, np.linspace(0, row.size, _MOST_BARS, endpoint=False).astype(int))
         edges = np.linspace(x, x + self._width, row.size + 1)
         heights = y + 1 - np.maximum(row, 0) / top
@@ -187,12 +187,12 @@ class _Sheet:
         self._axes.plot([x, x + self._width], [y + 1, y + 1], color="#888888", linewidth=0.5)
 
     def column(self, i: int, colors: Array) -> None:
-        """Draw the classes of a tile beside it."""
+        """Draw the classes of a tile next to it."""
         x, y = self._corner(i)
         self._picture(x + self._width + 0.04, y, self._column - 0.04, colors[:, None, :], "#888888")
 
     def legend(self, colors: Array, classes: list[str]) -> None:
-        """Say below the tiles which color is which class."""
+        """Draw a legend of the classes below the tiles."""
         from matplotlib.patches import Patch
 
         width, height = self.figure.get_size_inches()

@@ -1,4 +1,4 @@
-"""What became of the labels, in words: for the command line and the page."""
+"""Describe the classes of a model in words, for the command line and the page."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.types import Array
 
 DOUBTFUL = 0.8
-"""Classes with a lower confidence may have been confused."""
+"""Classes with a lower confidence may be swapped."""
+_DOMINANT, _ODDS = 0.6, 3.0
+"""A class dominates if it takes more than this share of the rows, with odds this many times those of its labels.
+
+Odds rather than shares are compared because a share cannot exceed 1: with two or three classes, no class can have three
+times its share of the labels.
+"""
 METHODS = {
-    "clusters": "The labels name clusters that were found without labels (clusters).",
+    "clusters": "The labels name clusters of similar rows (clusters).",
     "spreading": "Unlabeled rows got the class of similar rows (spreading).",
-    "self-labeling": "Unlabeled rows labeled themselves where the classifier was sure (self-labeling).",
+    "self-labeling": "Unlabeled rows with a clear prediction were labeled with it (self-labeling).",
     "supervised": "The classes were learned from labeled rows only (supervised).",
-    "": "The classes were learned from labeled rows only, as learning was interrupted.",
+    "": "The classes were learned from labeled rows only because learning was interrupted.",
 }
 _MOST_DOUBTS = 5
 
 
 class Doubt(NamedTuple):
-    """Two classes that may have each other's rows, and the confidence that they have not."""
+    """Two classes that may be swapped, and the confidence that they are not."""
 
     name: Any
     rival: Any
@@ -30,7 +36,7 @@ class Doubt(NamedTuple):
 
 
 def doubts(model: SimpletronClassifier) -> list[Doubt]:
-    """Return the pairs of classes that may be confused, the most doubtful first; none where that is not known.
+    """Return the pairs of classes that may be swapped, most doubtful first; none if unknown.
 
     Examples
     --------
@@ -50,13 +56,13 @@ def doubts(model: SimpletronClassifier) -> list[Doubt]:
 
 
 def class_names(model: SimpletronClassifier) -> list[str]:
-    """Return what the classes are called; the one of unknown classes, which is the last, by that name."""
+    """Return the names of the classes; the last one is "unknown" if the model has an unknown class."""
     names = [str(name) for name in model.settle().classes_.tolist()]
     return [*names[:-1], "unknown"] if model.has_unknown_class_ else names
 
 
 def class_shares(model: SimpletronClassifier) -> Array | None:
-    """Return the shares of the classes in the training rows, as they are predicted; None where these are not known."""
+    """Return the share of each class in the predictions of the training rows; None without stored rows."""
     if not hasattr(model.settle(), "label_distributions_"):
         return None
     best = model.label_distributions_.argmax(axis=1)
@@ -66,20 +72,30 @@ def class_shares(model: SimpletronClassifier) -> Array | None:
 
 
 def second_layer_lines(model: SimpletronClassifier) -> list[str]:
-    """Say how the second layer was learned, how large the classes are, and what is doubtful."""
+    """Describe how the second layer was learned, the class sizes and doubtful classes."""
     said = [METHODS[model.settle().labeling_]]
     shares = class_shares(model)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
         ends = [f"{100 * shares[k]:.1f} % of the rows ({names[k]})" for k in (low, high)]
         said.append(f"The smallest class has {ends[0]}, the largest {ends[1]}.")
+        if _dominates(shares, high, model.model_.label):
+            said.append(f"Warning: {100 * shares[high]:.0f} % of the rows became {names[high]!r}; check before use.")
     if model.has_unknown_class_ and hasattr(model, "unknown_share_"):
-        said.append(f"{100 * model.unknown_share_:.1f} % of the rows are of unknown classes.")
+        said.append(f"{100 * model.unknown_share_:.1f} % of the rows belong to unknown classes.")
     found = doubts(model)
     said += [
-        f"Class {name} may be confused with {rival} (confidence {sure:.2f}): label one more row of each."
+        f"{name} and {rival} may be swapped (confidence {sure:.2f}): label one more row of each."
         for name, rival, sure in found[:_MOST_DOUBTS]
     ]
     if len(found) > _MOST_DOUBTS:
-        said.append(f"{len(found) - _MOST_DOUBTS} more pairs of classes may be confused.")
+        said.append(f"{len(found) - _MOST_DOUBTS} more pairs of classes may be swapped.")
     return said
+
+
+def _dominates(shares: Array, k: int, label: Array | None) -> bool:
+    """Return whether class `k` takes suspiciously more rows than its labels suggest."""
+    if shares[k] <= _DOMINANT or label is None:
+        return False
+    given = float(np.mean(label[label >= 0] == k))
+    return bool(shares[k] * (1 - given) > _ODDS * given * (1 - shares[k]))

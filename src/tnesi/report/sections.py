@@ -88,7 +88,7 @@ def _confusions(task: str, settings: list[Row], records: list[Row], press: Press
         pairs.append([_title(row), ", ".join(worst) or "none"])
     text = (
         "Percent of each true class (row) that was taken for each class (column), mean over the runs. Right ones are "
-        "on the diagonal; mistakes have a color scale of their own, stretched so that rare ones show."
+        "on the diagonal; mistakes have a separate color scale, stretched so that rare ones are visible."
     )
     columns = ["network and labels", "true → taken for"]
     worst_table = Table("Most frequent mistakes", columns, pairs, words=True)
@@ -180,5 +180,5 @@ def _fields(path: Path, record: Row, n_fields: int, press: Press) -> tuple[Shown
     several = f" of {len(mixtures)} mixtures" if len(mixtures) > 1 else ""
     caption = f"{min(n_fields, n_components):,} of {n_components:,} fields{several}."
     said = " ".join(second_layer_lines(model)) if isinstance(model, SimpletronClassifier) else ""
-    alt = f"{caption} Each is a picture with a column of its classes beside it."
+    alt = f"{caption} Each is an image next to a column of its classes."
     return press.photograph(Picture(f"fields-{record['task']}", figure, alt, caption, wide=True)), said

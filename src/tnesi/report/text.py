@@ -99,7 +99,7 @@ def _methods(configuration: dict[str, Any], found: list[dict[str, Any]]) -> list
             numbers = [f"{auto['confidence']:.1f}", f"{auto['calibration_error']:.2f}", f"{auto['seconds']:.2f}"]
             autos.append([*head, *numbers, chosen])
     known = ["task", "per class"]
-    last = ["mean top probability %", "calibration error %", "seconds", "chosen in so many runs"]
+    last = ["mean top probability %", "calibration error %", "seconds", "chosen (runs)"]
     tables = [TextTable("Test error %, mean ± SEM", [*known, *methods, "auto minus best"], errors)]
     return [*tables, TextTable("What auto does", [*known, *last], autos)] if autos else tables
 

@@ -1,4 +1,4 @@
-"""What a run folder shows, in plain words computed from its records."""
+"""Sentences about the results in a run folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from math import isnan
 from typing import Any
 
+from tnesi.data import DataError
 from tnesi.paper.likelihood import wanted_curves
 from tnesi.paper.protocol import MOST_RUNS, Method, Protocol, Task
 from tnesi.paper.summary import behind_best, by_setting
@@ -20,21 +21,18 @@ CLEAR = 2.0
 CLOSE = 0.01
 """Log-likelihoods that differ by less, in nats per row, are called close."""
 
-QUICK = (
-    "A quick look with fewer rows, fields and runs, to see that everything works: the errors cannot be compared with "
-    "the paper's."
-)
+QUICK = "A quick test with fewer rows, fields and runs, not comparable with the paper."
 
 
 SOLVERS = {
     "em": "truncated variational EM, then self-labeling at a hundred times the published rate",
     "hebbian": "the published online rule, then the second layer by itself",
 }
-"""What learned the networks of a table."""
+"""Description of the solvers."""
 
 
 def measured(configuration: Row) -> str:
-    """Return solver, machine, date, version and commit of the figures in a folder, as far as they are known."""
+    """Return solver, machine, date, version and commit of the results, as far as known."""
     machine = configuration.get("machine", {})
     solver = {"em": "EM", "hebbian": "online rule"}.get(configuration.get("solver", ""), "")
     version = f"tnesi {machine['tnesi']}" if machine.get("tnesi") else ""
@@ -44,12 +42,12 @@ def measured(configuration: Row) -> str:
 
 
 def banners(configuration: Row, records: list[Row]) -> list[str]:
-    """Return what a reader must know before looking at any figure."""
+    """Return the notices at the top of the page."""
     found = [QUICK] if configuration.get("quick") else []
     found += [f"{note.rstrip('.')}." for note in configuration.get("notes", ())] + left_out(configuration)
     done, wanted = progress(configuration, records)
     if done < wanted:
-        found.append(f"Unfinished: {done:,} of {wanted:,} runs are done. The same command goes on where it stopped.")
+        found.append(f"Unfinished: {done:,} of {wanted:,} runs are done. Run the same command to resume.")
     return found
 
 
@@ -57,7 +55,7 @@ def left_out(configuration: Row) -> list[str]:
     """Return a line for each task whose data are not on this machine."""
     found = configuration.get("data", {})
     return [
-        f"{task['title']} is left out, its data are not on this machine: tnesi data fetch {task['data'][-1]}"
+        f"{task['title']} is omitted because its data is not on this machine: tnesi data fetch {task['data'][-1]}"
         for task in configuration["tasks"]
         if not configuration.get("fetch", True) and task["name"] not in found
     ]
@@ -70,7 +68,7 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
     given["methods"] = tuple(Method(**method) for method in configuration.get("methods", ()))
     protocol = Protocol(**given)
     if not 0 < protocol.runs * protocol.one_label_factor <= 100 * MOST_RUNS:
-        raise ValueError(f"{protocol.runs} runs are more than can be meant: the run folder is damaged")
+        raise DataError("the run folder is damaged: invalid number of runs {n}", n=protocol.runs)
     done: set[Any]
     wanted: set[Any]
     if protocol.kind == "labels":
@@ -87,7 +85,7 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
 
 
 def verdict(row: Row) -> str:
-    """Say how ours compares with the paper's in one setting; lower is better."""
+    """Compare our error with that of the paper in one setting; lower is better."""
     if row["paper"] is None or not row["comparable"]:
         return ""
     distance = row["distance"]
@@ -145,7 +143,7 @@ def _clearly(rows: list[Row]) -> str:
 
 
 def summary_of_labels(configuration: Row, records: list[Row], rows: list[Row]) -> str:
-    """Say how far "auto" is from the best of the other methods, at worst."""
+    """State the largest difference between "auto" and the best other method."""
     if not rows:
         return "No run has finished yet."
     said = [f"{_count(len(records), 'run')} of {_and(list(dict.fromkeys(row['method'] for row in rows)))}."]
@@ -164,7 +162,7 @@ def summary_of_labels(configuration: Row, records: list[Row], rows: list[Row]) -
 
 
 def summary_of_likelihood(rows: list[Row]) -> str:
-    """Say which truncation ends with the highest likelihood, and which with the lowest error."""
+    """State which truncation has the highest likelihood and which the lowest error."""
     if not rows:
         return "No run has finished yet."
     seeds = max(row["free_energy"]["runs"] for row in rows)
@@ -193,12 +191,12 @@ def summary_of_weights(configuration: Row, records: list[Row]) -> str:
     learned = [f"{title_of(configuration, r['task'])} from {_count(r['n_labels'], 'label')}" for r in records]
     return (
         f"Fields learned of {_and(learned)}. Each picture is one field of the first layer, a random choice ordered by "
-        "class; the column beside it shows the classes that the second layer gave it, the first class at the top."
+        "class; the column next to it shows its classes, the first class at the top."
     )
 
 
 def title_of(configuration: Row, task: str) -> str:
-    """Return what a task is called on the page."""
+    """Return the title of a task."""
     return next((str(known["title"]) for known in configuration["tasks"] if known["name"] == task), task)
 
 

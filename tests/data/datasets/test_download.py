@@ -205,9 +205,9 @@ def test_the_next_mirror_helps(offer: Offer, tmp_path: Path, bad: str, size: int
         ("refusing", "416"),
         ("wrong", "checksum"),
         ("page", "offers 6 bytes"),
-        ("endless", "more than the 1024000 bytes"),
+        ("endless", "more than 1024000 bytes"),
         ("dead", "ended after 0 of 1024000 bytes"),
-        ("other-range", "another part"),
+        ("other-range", "a different range"),
         ("to-a-local-file", "not allowed|unknown url type"),
     ],
 )
@@ -256,7 +256,7 @@ def test_ctrl_c_keeps_what_has_come(offer: Offer, tmp_path: Path, server: Server
 
 def test_too_little_space(offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
-    with pytest.raises(DownloadError, match=r"1 MB .*make room"):
+    with pytest.raises(DownloadError, match=r"1 MB .*free some space"):
         download(offer("good"), tmp_path)
 
 
@@ -264,7 +264,7 @@ def test_full_disk(offer: Offer, tmp_path: Path) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(DownloadError, match="disk is full: make room"):
+    with pytest.raises(DownloadError, match="disk is full: free some space"):
         download(offer("good", "good"), tmp_path, full)
 
 
@@ -278,7 +278,7 @@ def test_unpack_takes_only_what_is_wanted(tmp_path: Path) -> None:
         file.writestr("other", "4")
     unpack(archive, ["a", "b"], folder)
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"a": "1", "b": "2"}
-    with pytest.raises(DownloadError, match="does not have z"):
+    with pytest.raises(DownloadError, match="does not contain z"):
         unpack(archive, ["a", "z"], folder)
 
 
@@ -286,6 +286,6 @@ def test_unpack_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_MOST_UNPACKED", 1000)
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("a", bytes(1001))
-    with pytest.raises(DownloadError, match="more than can be meant"):
+    with pytest.raises(DownloadError, match="is too large"):
         unpack(tmp_path / "bomb.zip", ["a"], tmp_path)
     assert names(tmp_path) == ["bomb.zip"]

@@ -59,7 +59,7 @@ def test_names() -> None:
         "digits", "mnist", "fashion-mnist", "emnist-digits", "emnist-letters", "nist-digits", "nist-letters",
         "20newsgroups",
     )  # fmt: skip
-    with pytest.raises(DataError, match="no data set called 'minst': choose one of digits, mnist"):
+    with pytest.raises(DataError, match="no data set 'minst': choose one of digits, mnist"):
         load_named("minst")
 
 
@@ -111,11 +111,11 @@ def test_folders_of_the_system_come_last(places: tuple[Path, Path], entry: Calla
 def test_missing_data_say_what_to_do(places: tuple[Path, Path], entry: Callable[..., None]) -> None:
     with pytest.raises(DataNotFoundError) as told:
         load_named("mnist", download=False)
-    for word in (*MNIST_FILES, *(str(place / "mnist") for place in places), "TNESI_DATA", "https://ossci-datasets"):
+    for word in (*MNIST_FILES, *(str(place / "mnist") for place in places), "TNESI_DATA", "tnesi data info mnist"):
         assert word in str(told.value)
     assert not describe("mnist").found
     entry("mnist", downloads=(Remote("x", ("http://127.0.0.1:9/x",), "md5:0", 10),))
-    with pytest.raises(DataNotFoundError, match=r"TNESI_DATA.*Downloading failed: x .*127\.0\.0\.1:9/x: .*refused"):
+    with pytest.raises(DataNotFoundError, match=r"downloading failed .x .*127\.0\.0\.1:9/x: .*refused.*TNESI_DATA"):
         load_named("mnist")
 
 
@@ -123,7 +123,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "file").touch()
     monkeypatch.delenv("TNESI_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(DataNotFoundError, match=r"Put train.*Downloading failed: .*Not a directory"):
+    with pytest.raises(DataNotFoundError, match=r"downloading failed .*Not a directory.*put train"):
         load_named("mnist")
 
 
@@ -134,7 +134,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 def test_files_that_do_not_fit_together(places: tuple[Path, Path], file: int, content: bytes) -> None:
     write_mnist(places[0] / "mnist")
     (places[0] / "mnist" / MNIST_FILES[file]).write_bytes(content)
-    with pytest.raises(DataError, match="fetch them again"):
+    with pytest.raises(DataError, match="download them again"):
         load_named("mnist", download=False)
 
 

@@ -101,7 +101,7 @@ def test_without_a_test_part(tree: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n" + bytes(50), b"GIF89a"])
 def test_damaged_images_are_named(tree: Path, content: bytes) -> None:
     (tree / "30" / "hsf_0" / "a.png").write_bytes(content)
-    with pytest.raises(DataError, match=r"30/hsf_0/a\.png in .*fetch"):
+    with pytest.raises(DataError, match=r"30/hsf_0/a\.png in .*download"):
         load_named("nist-digits")
 
 

@@ -67,21 +67,21 @@ def test_all_versions_of_the_format(tmp_path: Path, version: tuple[int, int]) ->
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (npy(header("(1000000000000, 784)"), b"few"), "promises 6272000000000000 bytes"),
-        (npy(header("(9999999999999999999, 2)")), "more than can be meant"),
-        (npy(header("(1, 1, 1, 1, 1)"), bytes(8)), "more than can be meant"),
-        (npy(header("(1, 1)"), bytes(9)), "promises 8 bytes of values and has 9"),
-        (npy(header("(0, 3)")), "nothing to learn"),
+        (npy(header("(1000000000000, 784)"), b"few"), "header says 6272000000000000"),
+        (npy(header("(9999999999999999999, 2)")), "is too large"),
+        (npy(header("(1, 1, 1, 1, 1)"), bytes(8)), "is too large"),
+        (npy(header("(1, 1)"), bytes(9)), "has 9 bytes of values, but its header says 8"),
+        (npy(header("(0, 3)")), "is empty|no rows"),
         (npy(header("(1, -1)"), bytes(8)), "header is damaged"),
-        (npy(header("(1, 1)", "[('a', '<f8')]"), bytes(8)), "header is damaged, or it does not hold"),
-        (npy(header("(1, 1)", "'<c8'"), bytes(8)), "numbers are needed"),
-        (npy(header("(1, 1)", "'<M8'"), bytes(8)), "numbers are needed"),
-        (npy(header("(1, 1)", "'<U2'"), bytes(8)), "numbers are needed"),
-        (npy(header("(1, 1)", "'<f7'"), bytes(8)), "numbers are needed"),
+        (npy(header("(1, 1)", "[('a', '<f8')]"), bytes(8)), "header is damaged, or it is not an array"),
+        (npy(header("(1, 1)", "'<c8'"), bytes(8)), "(save|convert) it (as|to) numbers"),
+        (npy(header("(1, 1)", "'<M8'"), bytes(8)), "(save|convert) it (as|to) numbers"),
+        (npy(header("(1, 1)", "'<U2'"), bytes(8)), "(save|convert) it (as|to) numbers"),
+        (npy(header("(1, 1)", "'<f7'"), bytes(8)), "(save|convert) it (as|to) numbers"),
         (npy("(" * 9000), "header is damaged"),
-        (npy(" " * 20_000), "header is 20000 bytes long"),
-        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "header is 4294967295 bytes long"),
-        (b"\x93NUMPY\x09\x00" + bytes(20), "known version"),
+        (npy(" " * 20_000), r"too long \(20000 bytes"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", r"too long \(4294967295 bytes"),
+        (b"\x93NUMPY\x09\x00" + bytes(20), "supported version"),
     ],
 )
 def test_false_promises_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -120,10 +120,10 @@ def test_names_in_npz(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", data=X[0], kind=np.array(["a", "b"]))
     assert open_data(tmp_path / "a.npz").labels is None
     assert open_data(tmp_path / "a.npz", label_column="kind").y.tolist() == ["a", "b"]
-    with pytest.raises(DataError, match="no array 'sort' for the labels, only data, kind"):
+    with pytest.raises(DataError, match="no array 'sort': choose one of data, kind"):
         open_data(tmp_path / "a.npz", label_column="sort")
     np.savez(tmp_path / "b.npz", foo=X, bar=X)
-    with pytest.raises(DataError, match="has foo, bar: name the array of rows X"):
+    with pytest.raises(DataError, match="has the arrays foo, bar: name the rows X"):
         open_data(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", X=X, y=[1, 2])
     with pytest.raises(DataError, match="labels of shape 2 for 4 rows"):
@@ -143,11 +143,11 @@ def test_zip_bombs_are_refused(tmp_path: Path) -> None:
     size = len(npy(header(f"({2**40}, 1)", "'|u1'"))) + 1000
     for wrong in (2**32 - 2, 2**31):
         path.write_bytes(forged.replace(size.to_bytes(4, "little"), wrong.to_bytes(4, "little")))
-        with pytest.raises(DataError, match="promises 1099511627776 bytes of values, which"):
+        with pytest.raises(DataError, match="header says 1099511627776 bytes of values, which"):
             open_data(path)
     # more follows than the header says
     write_zip(path, npy(header("(10, 1)", "'|u1'"), bytes(10**8)))
-    with pytest.raises(DataError, match="promises 10 bytes"):
+    with pytest.raises(DataError, match="header says 10"):
         open_data(path)
 
 
@@ -159,7 +159,7 @@ def test_honest_but_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         open_data(tmp_path / "a.npz")
     data = open_data(tmp_path / "b.npz")
     assert data.X.nnz == 1
-    with pytest.raises(DataError, match="1000 x 1000 values would take"):
+    with pytest.raises(DataError, match="1000 x 1000 values needs"):
         Source.load(data.rows)
     assert sum(block.sum() for block in data.rows.blocks(10)) == 0.1
 
@@ -167,7 +167,7 @@ def test_honest_but_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compressions_are_refused(tmp_path: Path, method: int) -> None:
     write_zip(tmp_path / "a.npz", npy(header("(1, 1)"), bytes(8)), method)
-    with pytest.raises(DataError, match="NumPy does not use"):
+    with pytest.raises(DataError, match="unsupported compression"):
         open_data(tmp_path / "a.npz")
 
 
@@ -217,15 +217,15 @@ def test_sparse_formats(tmp_path: Path, form: str, rng: np.random.Generator) -> 
         ({"data": [1, 2]}, "do not fit together"),
         ({"data": [[1, 2, 3]]}, "not lists of numbers"),
         ({"indices": [0.0, 1.0, 2.0]}, "not lists of numbers"),
-        ({"data": ["a", "b", "c"]}, "numbers are needed|damaged"),
-        ({"data": None}, "without its data"),
-        ({"shape": [2, 3, 4]}, "no proper shape"),
+        ({"data": ["a", "b", "c"]}, "save it as numbers|damaged"),
+        ({"data": None}, "without data"),
+        ({"shape": [2, 3, 4]}, "no valid shape"),
         ({"shape": [10**12, 3]}, "do not fit together"),
         ({"shape": [3, 10**12], "format": b"csc"}, "do not fit together"),
-        ({"shape": [10**12, 2], "format": b"csc"}, "promises 1000000000000 rows"),
-        ({"shape": [10**12, 3], "format": b"coo", "row": [0, 1, 1], "col": [0, 1, 2]}, "promises 1000000000000 rows"),
+        ({"shape": [10**12, 2], "format": b"csc"}, "1000000000000 rows"),
+        ({"shape": [10**12, 3], "format": b"coo", "row": [0, 1, 1], "col": [0, 1, 2]}, "1000000000000 rows"),
         ({"shape": [1, 3], "format": b"coo", "row": [0, 1, 1], "col": [0, 1, 2]}, "damaged"),
-        ({"shape": [0, 3], "indptr": [0], "indices": np.empty(0, int), "data": []}, "nothing to learn"),
+        ({"shape": [0, 3], "indptr": [0], "indices": np.empty(0, int), "data": []}, "is empty|no rows"),
         ({"format": b"dia"}, r"convert it with \.tocsr"),
     ],
 )

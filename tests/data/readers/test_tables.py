@@ -54,7 +54,7 @@ def test_numbered_columns_of_pandas(tmp_path: Path, rng: np.random.Generator) ->
     np.testing.assert_array_equal(open_text(tmp_path, frame.to_csv(index=False)).X, frame)
     data = open_text(tmp_path, frame.to_csv())
     np.testing.assert_array_equal(data.X, frame)
-    assert "index column '' left out" in data.note
+    assert "index column '' omitted" in data.note
     frame.insert(0, "label", 7)
     np.testing.assert_array_equal(open_text(tmp_path, frame.iloc[:, :4].to_csv(index=False)).y, [7, 7, 7])
 
@@ -76,7 +76,7 @@ def test_numbered_columns_of_pandas(tmp_path: Path, rng: np.random.Generator) ->
 def test_csv_labels(tmp_path: Path, text: str, how: dict[str, Any], labels: list[Any]) -> None:
     data = open_text(tmp_path, text, **how)
     assert data.y.tolist() == labels
-    assert data.note.startswith("labels from the column") == (not how)
+    assert data.note.startswith("labels from column") == (not how)
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_other_tables_wait_for_an_encoder(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n1\n", "not a proper table.*Expected 2 columns"),
-        ("a,b\n1,2,3\n", "lines of 2 and of 3 cells"),
-        ("a,label,class\n1,2,3\n", "'label' and 'class' could all be labels"),
-        ("label\n1\n", "no columns but the labels"),
-        ("a,label\n1,M\xfcller\n".encode("latin-1"), "not text in UTF-8"),
-        (b"1,2\n" * 20_000 + b"\0\0", "where a number should be|not a proper table"),
-        ("a,b\n", "no table of numbers"),
-        ("1,a,2\n", "'1' are not numbers"),
-        ("1" + ",1" * 300_000 + "\n", "too long for a table"),
-        ("1" * 9_000_000, "too long for a table"),
-        ("a,b\n1,2\n" + "1" * 9_000_000, "not a proper table"),
-        (gzip.compress(b"1,2\n" * 20_000, mtime=0)[:-9], "damaged|not a proper table|nothing that can be read|has"),
+        ("a,b\n1,2\n1\n", "not a valid table.*Expected 2 columns"),
+        ("a,b\n1,2,3\n", "lines of 2 and 3 cells"),
+        ("a,label,class\n1,2,3\n", "'label', 'class' could all be labels"),
+        ("label\n1\n", "no columns except the labels"),
+        ("a,label\n1,M\xfcller\n".encode("latin-1"), "not UTF-8 text"),
+        (b"1,2\n" * 20_000 + b"\0\0", "instead of a number|not a valid table"),
+        ("a,b\n", "not a table separated"),
+        ("1,a,2\n", "'1' are not numeric"),
+        ("1" + ",1" * 300_000 + "\n", "lines that are too long"),
+        ("1" * 9_000_000, "lines that are too long"),
+        ("a,b\n1,2\n" + "1" * 9_000_000, "not a valid table"),
+        (gzip.compress(b"1,2\n" * 20_000, mtime=0)[:-9], "damaged|not a valid table|unsupported file format|has"),
     ],
 )
 def test_bad_csv_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -122,10 +122,10 @@ def test_unknown_label_column(tmp_path: Path) -> None:
 def test_csv_that_changes_is_noticed(tmp_path: Path) -> None:
     data = open_text(tmp_path, "1,2\n3,4\n")
     (tmp_path / "table").write_text("1,2\n")
-    with pytest.raises(DataError, match="has 1 rows now and had 2"):
+    with pytest.raises(DataError, match="had 2 rows and now has 1"):
         list(data.rows.blocks())
     (tmp_path / "table").write_text("1,2\n3,400\n")
-    with pytest.raises(DataError, match="did not announce"):
+    with pytest.raises(DataError, match="has changed"):
         list(data.rows.blocks())
 
 
@@ -169,8 +169,8 @@ def test_parquet_types(tmp_path: Path) -> None:
         ({"a": [1.5, float("nan")]}, "row 1 .* column 'a'"),
         ({"a": [[1, 2]]}, "not all columns are numbers"),
         ({"a": [{"b": 1, "c": 2}]}, "nested columns"),
-        ({"a": pa.array([], pa.int64())}, "nothing to learn"),
-        ({"label": [1]}, "no columns but the labels"),
+        ({"a": pa.array([], pa.int64())}, "is empty|no rows"),
+        ({"label": [1]}, "no columns except the labels"),
     ],
 )
 def test_bad_parquet_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
@@ -188,7 +188,7 @@ def varint(number: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "message"), [(10**12, "promises 1000000000000 rows in .* which cannot be"), (30_000, "rows now|damaged")]
+    ("n_rows", "message"), [(10**12, "1000000000000 rows in .* not plausible"), (30_000, "and now has|damaged")]
 )
 def test_parquet_with_forged_rows(tmp_path: Path, n_rows: int, message: str) -> None:
     path = tmp_path / "table"

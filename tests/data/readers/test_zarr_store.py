@@ -81,7 +81,7 @@ def test_chunks_that_are_empty_may_be_missing_but_not_rows(tmp_path: Path) -> No
     assert len(list(path.rglob("c/*/*"))) == 3
     np.testing.assert_array_equal(open_data(path).X, values)
     values = X * (np.arange(10) < 4)[:, None]
-    with pytest.raises(DataError, match="chunks are stored for 1 of 3 parts"):
+    with pytest.raises(DataError, match="only 1 of 3 bands of chunks"):
         open_data(store(tmp_path / "b", values))
 
 
@@ -90,9 +90,9 @@ def test_false_promises_are_refused(tmp_path: Path, version: int) -> None:
     path = store(tmp_path / "a", version=version)
     about = path / (".zarray" if version == 2 else "zarr.json")
     for shape, message in (
-        ([10**12, 6], "promises 1000000000000 rows"),
+        ([10**12, 6], "1000000000000 rows"),
         ([10, 10**15], "GB of memory"),
-        ([0, 6], "nothing to learn"),
+        ([0, 6], "is empty|no rows"),
         ([10], "damaged"),
         ([-1, 6], "damaged"),
         ([10.5, 6], "damaged"),
@@ -177,7 +177,7 @@ def test_bombs_in_chunks_are_refused(tmp_path: Path, sharded: bool) -> None:
 
         bomb += index + google_crc32c.value(index).to_bytes(4, "little")
     (path / "c/1/0").write_bytes(bomb)
-    with pytest.raises(DataError, match="does not hold the"):
+    with pytest.raises(DataError, match="does not hold the expected"):
         _ = open_data(path).X
 
 
@@ -185,7 +185,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
     path = store(tmp_path / "a")
     (path / "c/1/0").rename(tmp_path / "elsewhere")
     (path / "c/1/0").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(DataError, match="link to elsewhere"):
+    with pytest.raises(DataError, match="symbolic link"):
         open_data(path)
 
 
@@ -199,7 +199,7 @@ def test_descriptions_that_are_none(tmp_path: Path) -> None:
     store(group / "foo")
     store(group / "bar")
     (group / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group"}))
-    with pytest.raises(DataError, match="has bar, foo: name the array of rows X"):
+    with pytest.raises(DataError, match="has the arrays bar, foo: name the rows X"):
         open_data(group)
     with pytest.raises(DataError, match="single array"):
         open_data(group / "foo", label_column="y")

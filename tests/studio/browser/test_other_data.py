@@ -89,7 +89,7 @@ def test_columns_in_different_units_are_told(
     (tmp_path / "wine.csv").write_text("\n".join(lines) + "\n")
     person = visit(studio(tmp_path / "wine.csv").address)
     person.wait_for_question()
-    assert "'proline' makes up" in person.page.inner_text("#advice .said")
+    assert "'proline' dominates" in person.page.inner_text("#advice .said")
     person.shoot("units", [400, 1280])
 
 

@@ -1,4 +1,4 @@
-"""Fetching files: from several mirrors, resumed where it stopped, checked against a known digest, then renamed."""
+"""Download files from several mirrors, with resumption and checksums."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
 
+from tnesi.errors import TnesiError
 from tnesi.system.files import replacing
 
 Progress = Callable[[str, int, int | None], None]
-"""Told what is worked on, how much of it is done, and the whole (None where it is not known).
-
-Downloads count bytes, the preparation of images counts images.
-"""
+"""Called with the current task, the amount done and the total (None if unknown), in bytes or images."""
 
 _TIMEOUT_SECONDS = 30
 _CHUNK = 2**18
@@ -28,12 +26,12 @@ _MOST_UNPACKED = 2**30
 _REFUSED_RANGE = 416
 
 
-class DownloadError(OSError):
-    """A file could not be fetched; the message says why, mirror by mirror."""
+class DownloadError(TnesiError, OSError):
+    """A file could not be downloaded."""
 
 
 class _WrongContentError(Exception):
-    """What a mirror sends cannot be the file."""
+    """A mirror sends a different file."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,15 @@ class Remote:
     Attributes
     ----------
     name : str
-        Its name on disk.
+        File name on disk.
     urls : tuple of str
         Tried in order.
     digest : str
-        As in "sha256:..." or "md5:...".
+        For example "sha256:..." or "md5:...".
     at_most : int
-        No more bytes than that are ever written.
+        Largest number of bytes to write.
     size : int or None
-        In bytes, where it is known.
+        Size in bytes, if known.
     """
 
     name: str
@@ -71,9 +69,9 @@ class Remote:
 
 
 def download(remote: Remote, folder: Path, progress: Progress | None = None) -> Path:
-    """Fetch a file into `folder` unless it is there already, and return its path.
+    """Download a file into `folder` unless it exists, and return its path.
 
-    What has come so far is in a file ``NAME.part``: after Ctrl-C or a broken connection the next call goes on there.
+    Partial downloads are kept in ``NAME.part``, where the next call resumes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target, part = folder / remote.name, folder / f"{remote.name}.part"
@@ -87,11 +85,11 @@ def download(remote: Remote, folder: Path, progress: Progress | None = None) -> 
         if failure is None:
             return part.replace(target)
         failures.append(f"{url}: {failure}")
-    raise DownloadError(f"{remote.name} could not be fetched ({'; '.join(failures)})")
+    raise DownloadError("{name} could not be downloaded ({reasons})", name=remote.name, reasons="; ".join(failures))
 
 
 def unpack(archive: Path, names: Iterable[str], folder: Path) -> None:
-    """Take the files of these names, in whatever folder they are, out of a zip archive into `folder`."""
+    """Extract files by name, from any folder of a zip archive, into `folder`."""
     wanted = set(names)
     with zipfile.ZipFile(archive) as file:
         for member in file.infolist():
@@ -99,17 +97,27 @@ def unpack(archive: Path, names: Iterable[str], folder: Path) -> None:
             if name not in wanted:
                 continue
             if member.file_size > _MOST_UNPACKED:
-                raise DownloadError(f"{name} in {archive} has {member.file_size} bytes, more than can be meant")
+                raise DownloadError(
+                    "{name} in {archive} is too large ({file_size} bytes)",
+                    name=name,
+                    archive=archive,
+                    file_size=member.file_size,
+                )
             with file.open(member) as packed, replacing(folder / name) as temporary, temporary.open("wb") as out:
                 shutil.copyfileobj(packed, out)
             wanted.discard(name)
     if wanted:
-        raise DownloadError(f"{archive} does not have {', '.join(sorted(wanted))}: remove it and fetch it again")
+        raise DownloadError(
+            "{archive} does not contain {names}",
+            advice="remove it and download it again",
+            archive=archive,
+            names=", ".join(sorted(wanted)),
+        )
 
 
 def _try_mirror(url: str, remote: Remote, part: Path, progress: Progress | None) -> str | None:
-    """Return None if `part` is the whole file now, otherwise what went wrong."""
-    failure = "the connection broke too often"
+    """Return None if `part` is complete, else what went wrong."""
+    failure = "the connection failed too often"
     for _ in range(_MOST_ATTEMPTS):
         had = _size(part)
         try:
@@ -126,8 +134,11 @@ def _try_mirror(url: str, remote: Remote, part: Path, progress: Progress | None)
         except (OSError, HTTPException) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DownloadError(
-                    f"the disk is full: make room in {part.parent} and try again, {_size(part)} bytes of "
-                    f"{remote.name} are kept"
+                    "the disk is full",
+                    advice="free some space in {parent} and try again; {size} bytes of {name} are kept",
+                    parent=part.parent,
+                    size=_size(part),
+                    name=remote.name,
                 ) from error
             failure = str(getattr(error, "reason", error)) or type(error).__name__
             if _size(part) <= had:
@@ -136,24 +147,24 @@ def _try_mirror(url: str, remote: Remote, part: Path, progress: Progress | None)
         if remote.is_whole(part):
             return None
         part.unlink(missing_ok=True)
-        failure = "its checksum is not the known one"
-        if not had:  # otherwise the part it was joined to may be what was wrong
+        failure = "the checksum does not match"
+        if not had:  # otherwise the earlier part may be wrong
             return failure
     return failure
 
 
 def _receive(url: str, remote: Remote, part: Path, progress: Progress | None) -> None:
-    """Append to `part` what is missing, or write it anew where the server does not know of ranges."""
+    """Append the missing bytes to `part`, or restart it if the server does not support ranges."""
     done = _size(part)
     headers = {"User-Agent": "tnesi", "Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     with _opener().open(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT_SECONDS) as response:
         if response.status != 206:
             done = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
-            raise _WrongContentError("it sends another part than was asked for")
+            raise _WrongContentError("it sends a different range")
         total = None if response.length is None else done + response.length
         if total is not None and (total > remote.at_most or (remote.size and total != remote.size)):
-            raise _WrongContentError(f"it offers {total} bytes, but the file has {remote.size or 'fewer'}")
+            raise _WrongContentError(f"it offers {total} bytes instead of {remote.size or 'fewer'}")
         with part.open("ab" if done else "wb") as file:
             while chunk := response.read(_CHUNK):
                 done += len(chunk)
@@ -164,7 +175,7 @@ def _receive(url: str, remote: Remote, part: Path, progress: Progress | None) ->
                     progress(remote.name, done, total or remote.size)
     if done > remote.at_most:
         part.unlink()
-        raise _WrongContentError(f"it sends more than the {remote.at_most} bytes that the file can have")
+        raise _WrongContentError(f"it sends more than {remote.at_most} bytes")
     if done < (total or remote.size or 0):
         raise ConnectionError(f"the connection ended after {done} of {total or remote.size} bytes")
 
@@ -193,6 +204,10 @@ def _check_space(remote: Remote, folder: Path, had: int) -> None:
     needed, free = (remote.size or remote.at_most) - had, shutil.disk_usage(folder).free
     if needed > free:
         raise DownloadError(
-            f"{remote.name} needs {needed / 1e6:.0f} MB in {folder}, where {free / 1e6:.0f} MB are free: make room, or "
-            "let XDG_CACHE_HOME name a folder on another disk"
+            "{name} needs {needed:.0f} MB in {folder}, where {free:.0f} MB are free",
+            advice="free some space or set XDG_CACHE_HOME to a folder on another disk",
+            name=remote.name,
+            needed=needed / 1000000.0,
+            folder=folder,
+            free=free / 1000000.0,
         )

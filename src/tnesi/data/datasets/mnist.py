@@ -1,4 +1,4 @@
-"""MNIST and the data sets in its format: pairs of IDX files, images and labels."""
+"""MNIST and data sets in its format: pairs of IDX files with images and labels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ NOT_THE_PAPERS_SPLIT = "EMNIST byclass, not the paper's split"
 
 
 def read_mnist(files: list[Path], name: str) -> Data:
-    """Return the data set that four IDX files hold: training images and labels, test images and labels."""
+    """Read four IDX files: training images and labels, test images and labels."""
     images, labels = _read_pair(*files[:2])
     test_images, test_labels = _read_pair(*files[2:])
     if images.shape[1:] != test_images.shape[1:]:
-        raise DataError(f"the images in {files[0]} and {files[2]} differ in size: fetch them again")
+        raise DataError(
+            "the images in {files} and {files2} differ in size",
+            advice="download them again",
+            files=files[0],
+            files2=files[2],
+        )
     test = Data(ArraySource(test_images), test_labels, name=f"{name}, test part")
     return Data(ArraySource(images), labels, test, name)
 
@@ -70,7 +75,7 @@ def last_of_each_class(labels: Array, share: int) -> npt.NDArray[np.bool_]:
 
 def _characters(images: Array, labels: Array, *, letters: bool) -> tuple[Array, Array]:
     if labels.max(initial=0) >= len(CHARACTERS):
-        raise DataError("these are not the files of EMNIST byclass: there are more than 62 classes")
+        raise DataError("the files are not EMNIST byclass: they have more than 62 classes")
     chosen = labels >= N_DIGITS if letters else labels < N_DIGITS
     upright = np.ascontiguousarray(images[chosen].transpose(0, 2, 1))
     return upright, CHARACTERS[labels[chosen]] if letters else labels[chosen]
@@ -79,5 +84,10 @@ def _characters(images: Array, labels: Array, *, letters: bool) -> tuple[Array, 
 def _read_pair(images_file: Path, labels_file: Path) -> tuple[Array, Array]:
     images, labels = read_idx(images_file), read_idx(labels_file)
     if images.ndim != 3 or labels.shape != images.shape[:1] or not images.dtype == labels.dtype == np.uint8:
-        raise DataError(f"{images_file} and {labels_file} do not fit together: fetch them again")
+        raise DataError(
+            "{images_file} and {labels_file} do not match",
+            advice="download them again",
+            images_file=images_file,
+            labels_file=labels_file,
+        )
     return images, labels

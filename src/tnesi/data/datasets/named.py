@@ -1,8 +1,7 @@
-"""Data sets by name: found on this machine, or downloaded.
+"""Named data sets, found on this machine or downloaded.
 
-The files of a data set are looked for in its folder in ``TNESI_DATA``, then in the user's cache (``tnesi`` in
-``XDG_CACHE_HOME`` or ``~/.cache``), then, for some, in a folder of the system; otherwise they are downloaded into the
-cache. ``registry.toml`` has the facts.
+Files are searched in ``TNESI_DATA``, in the user's cache (``tnesi`` in ``XDG_CACHE_HOME`` or ``~/.cache``) and, for
+some data sets, in a system folder; otherwise they are downloaded into the cache. ``registry.toml`` describes them.
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ from tnesi.data.datasets.mnist import read_emnist, read_mnist
 from tnesi.data.datasets.newsgroups import read_newsgroups
 from tnesi.data.datasets.nist import read_nist
 from tnesi.data.datasets.registry import Entry, cache_folder, read_registry
-from tnesi.data.source import ArraySource, Data, DataError
+from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError
 from tnesi.system.files import alone_in
 
 _ENTRIES = read_registry()
 NAMES = tuple(_ENTRIES)
-"""The names that `load_named` knows."""
-
-
-class DataNotFoundError(FileNotFoundError):
-    """A data set is not on this machine; the message says which files to put where."""
+"""Names of the data sets."""
 
 
 def load_named(name: str, *, download: bool = True, progress: Progress | None = None) -> Data:
@@ -36,14 +31,14 @@ def load_named(name: str, *, download: bool = True, progress: Progress | None = 
     name : str
         One of `NAMES`.
     download : bool
-        Whether to download what is not found.
+        Whether to download missing files.
     progress : callable, optional
         Called with (what, done, total) during downloads and long preparations.
 
     Raises
     ------
     DataNotFoundError
-        If files are missing; the message says which to put where.
+        If files are missing. The message says where to put them.
 
     Examples
     --------
@@ -59,7 +54,7 @@ def load_named(name: str, *, download: bool = True, progress: Progress | None = 
         fetch(name, progress)
         files = entry.find()
     if files is None:
-        raise DataNotFoundError(_what_to_do(entry))
+        raise _not_found(entry)
     if entry.folder == "emnist":
         return read_emnist(files, name, letters=name.endswith("letters"))
     if entry.folder == "nist":
@@ -71,7 +66,7 @@ def load_named(name: str, *, download: bool = True, progress: Progress | None = 
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
-    """Download a data set into the user's cache unless all of it is on this machine, and return its folder."""
+    """Download a data set into the user's cache unless it is complete, and return its folder."""
     entry = describe(name)
     if not entry.downloads:
         import sklearn.datasets
@@ -88,12 +83,12 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
                 unpack(folder / entry.unpack, [f"{file}.gz" for file in entry.files], folder)
                 (folder / entry.unpack).unlink()
     except OSError as error:
-        raise DataNotFoundError(f"{_what_to_do(entry)} Downloading failed: {error}") from error
+        raise _not_found(entry, f", and downloading failed ({error})") from error
     return folder
 
 
 def describe(name: str) -> Entry:
-    """Return what is known of a data set, and whether it is on this machine.
+    """Return the description of a data set.
 
     Examples
     --------
@@ -101,7 +96,9 @@ def describe(name: str) -> Entry:
     'MNIST, handwritten digits'
     """
     if name not in _ENTRIES:
-        raise DataError(f"there is no data set called {name!r}: choose one of {', '.join(NAMES)}")
+        raise DataError(
+            "there is no data set {name!r}", advice="choose one of {names}", name=name, names=", ".join(NAMES)
+        )
     return _ENTRIES[name]
 
 
@@ -118,13 +115,16 @@ def _digits(name: str) -> Data:
     return Data(ArraySource(X, shape), y, Data(ArraySource(X_test, shape), y_test, name=f"{name}, test part"), name)
 
 
-def _what_to_do(entry: Entry) -> str:
+def _not_found(entry: Entry, reason: str = "") -> DataNotFoundError:
     names = [f"{file}.gz" for file in entry.files] if entry.unpack else [remote.name for remote in entry.downloads]
-    origin = f" (from the archive {entry.unpack})" if entry.unpack else ""
-    unpacked = "" if names == list(entry.files) else " (unpacked they do as well)"
-    places = " or ".join(str(folder) for folder in entry.folders if str(folder) not in entry.also_in)
-    urls = " ".join(remote.urls[0] for remote in entry.downloads)
-    return (
-        f"{entry.name} was not found. Put {', '.join(names)}{origin} into {places}{unpacked}; the environment variable "
-        f"TNESI_DATA names the folder above {entry.folder}. They come from {urls}."
+    return DataNotFoundError(
+        "{name} was not found{reason}",
+        advice="put {files}{origin} into {places}; TNESI_DATA can name the parent of the folder {folder}. "
+        "`tnesi data info {name}` lists addresses",
+        name=entry.name,
+        reason=reason,
+        files=", ".join(names),
+        origin=f" (from {entry.unpack})" if entry.unpack else "",
+        places=" or ".join(str(folder) for folder in entry.folders if str(folder) not in entry.also_in),
+        folder=entry.folder,
     )

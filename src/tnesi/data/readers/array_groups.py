@@ -1,4 +1,4 @@
-"""Several arrays in one file (``.npz``, Zarr groups): which are the rows, which the labels, which the test part."""
+"""Files with several arrays (``.npz``, Zarr groups): find rows, labels and test part by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEST_LABELS = ("y_test", "test_labels")
 
 
 class ArrayNames(NamedTuple):
-    """Which array is what; None where there is none."""
+    """Names of the arrays; None for missing ones."""
 
     rows: str
     labels: str | None
@@ -27,7 +27,7 @@ class ArrayNames(NamedTuple):
 
 
 def find_arrays(names: Sequence[str], label_column: str | int | None, where: str | Path) -> ArrayNames:
-    """Find the rows, labels and test part among the named arrays of one file, whatever their upper and lower case.
+    """Find the rows, labels and test part among the arrays of a file, ignoring case.
 
     Examples
     --------
@@ -41,9 +41,18 @@ def find_arrays(names: Sequence[str], label_column: str | int | None, where: str
     rows = first(_ROWS) or (names[0] if len(names) == 1 and names[0] != label_column else None)
     if rows is None:
         found = ", ".join(map(str, names[:10])) or "nothing"
-        raise DataError(f"{where} has {found}: name the array of rows X (and that of labels y)")
+        raise DataError(
+            "{where} has the arrays {found}", advice="name the rows X and the labels y", where=where, found=found
+        )
     if label_column is not None and label_column not in names:
-        raise DataError(f"{where} has no array {label_column!r} for the labels, only {', '.join(names[:10])}")
+        raise DataError(
+            "{where} has no array {wanted!r}",
+            advice="choose one of {names}",
+            parameter="label_column",
+            where=where,
+            wanted=label_column,
+            names=", ".join(names[:10]),
+        )
     labels = str(label_column) if label_column is not None else first(_LABELS)
     test_rows = first(_TEST_ROWS)
     return ArrayNames(rows, labels, test_rows, first(_TEST_LABELS) if test_rows else None)
@@ -56,7 +65,7 @@ def read_group(
     open_rows: Callable[[str], Source],
     read_labels: Callable[[str, int], Array],
 ) -> Data:
-    """Make data of named arrays, given functions that open rows by their name and read labels for so many rows."""
+    """Return data from named arrays, given functions that open rows and read labels by name."""
     found = find_arrays(names, label_column, path)
 
     def part(rows_name: str, labels_name: str | None, name: str) -> Data:
@@ -71,7 +80,12 @@ def read_group(
     test = part(found.test_rows, found.test_labels, f"{path.name} (test)")
     if test.rows.n_features != data.rows.n_features:
         raise DataError(
-            f"{path}: the rows of {found.rows} have {data.rows.n_features} values, those of {found.test_rows} "
-            f"{test.rows.n_features}: they have to be the same features"
+            "{path}: {rows} has {n_features} features, but {test_rows} has {n_features2}",
+            advice="use the same features in both",
+            path=path,
+            rows=found.rows,
+            n_features=data.rows.n_features,
+            test_rows=found.test_rows,
+            n_features2=test.rows.n_features,
         )
     return replace(data, test=test)

@@ -1,7 +1,7 @@
-"""NumPy's ``.npy`` files: memory-mapped, or read from within a ``.npz``. Their headers are checked before use.
+"""NumPy's ``.npy`` files, memory-mapped or read from a ``.npz`` file.
 
-The header is read with three regular expressions instead of by evaluating it, and nothing is mapped or allocated before
-the promised size has been compared with what is there.
+Regular expressions parse the header, which NumPy would evaluate, and its size is compared with that of the file before
+anything is mapped or allocated.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _CHUNK = 2**24
 
 
 class Readable(Protocol):
-    """An open file, plain or within a compressed one."""
+    """An open file or archive member."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Header(NamedTuple):
-    """What a ``.npy`` header promises, and how many bytes it takes itself."""
+    """Contents and length of a ``.npy`` header."""
 
     dtype: np.dtype[Any]
     fortran: bool
@@ -41,17 +41,23 @@ class Header(NamedTuple):
 
 
 def read_npy(path: Path) -> Data:
-    """Open a ``.npy`` file as data, mapped."""
+    """Open a ``.npy`` file as memory-mapped data."""
     return Data(ArraySource(map_npy(path)), name=path.name)
 
 
 def map_npy(path: Path) -> Array:
-    """Map a ``.npy`` file into memory, read-only."""
+    """Memory-map a ``.npy`` file read-only."""
     with path.open("rb") as file:
         header = read_header(file, path)
     there = path.stat().st_size - header.offset
     if there != header.n_bytes:
-        raise DataError(f"{path} promises {header.n_bytes} bytes of values and has {there}: fetch it or save it again")
+        raise DataError(
+            "{path} has {there} bytes of values, but its header says {n_bytes}",
+            advice="download it or save it again",
+            path=path,
+            n_bytes=header.n_bytes,
+            there=there,
+        )
     if header.n_bytes == 0:  # cannot be mapped
         return np.empty(header.shape, header.dtype)
     shape = header.shape[::-1] if header.fortran else header.shape
@@ -61,45 +67,50 @@ def map_npy(path: Path) -> Array:
 
 
 def read_header(file: Readable, where: str | Path) -> Header:
-    """Read the header of a ``.npy`` file and stop where the values begin."""
+    """Read the header of a ``.npy`` file up to the first value."""
     start = file.read(8)
     if len(start) < 8 or start[:6] != NPY_MAGIC or start[6] not in (1, 2, 3):
-        raise DataError(f"{where} is not a .npy file of a known version: save it again with numpy.save")
+        raise DataError(
+            "{where} is not a .npy file of a supported version", advice="save it again with numpy.save", where=where
+        )
     length_bytes = 2 if start[6] == 1 else 4
     length = int.from_bytes(file.read(length_bytes), "little")
     if length > _LONGEST_HEADER:
-        raise DataError(f"{where}: its header is {length} bytes long, which no array of numbers needs")
+        raise DataError("{where}: its header is too long ({length} bytes)", where=where, length=length)
     text = file.read(length).decode("latin-1")
     descr = re.search(r"""['"]descr['"]\s*:\s*['"]([^'"]*)['"]""", text)
     fortran = re.search(r"""['"]fortran_order['"]\s*:\s*(True|False)""", text)
     shape = re.search(r"""['"]shape['"]\s*:\s*\(([\d,\s]*)\)""", text)
     if len(text) < length or not (descr and fortran and shape):
-        raise DataError(f"{where}: its header is damaged, or it does not hold an array of plain numbers")
+        raise DataError("{where}: its header is damaged, or it is not an array of numbers", where=where)
     sizes = re.findall(r"\d+", shape[1])
     if len(sizes) > 4 or any(len(n) > 18 for n in sizes):
-        raise DataError(f"{where}: the shape ({shape[1][:80]}) is more than can be meant")
+        raise DataError("{where}: the shape ({value}) is too large", where=where, value=shape[1][:80])
     offset = 8 + length_bytes + length
     return Header(plain_dtype(descr[1], where), fortran[1] == "True", tuple(map(int, sizes)), offset)
 
 
 def plain_dtype(descr: str, where: str | Path) -> np.dtype[Any]:
-    """Return the type that a file names, if it is one of numbers or strings."""
+    """Return the data type named in a file if it is numeric or a string type."""
     known = re.fullmatch(r"[<>|=]?([buifUSO])(\d{0,9})", descr)
     if known and known[1] == "O":
         raise DataError(
-            f"{where} holds pickled Python objects, which could run anything when opened: "
-            "save it as numbers (X.astype(float)) or strings (y.astype(str))"
+            "{where} holds pickled Python objects, which can execute code when opened",
+            advice="save it as numbers (X.astype(float)) or strings (y.astype(str))",
+            where=where,
         )
     try:
         if known:
             return np.dtype(descr)
     except TypeError:
         pass
-    raise DataError(f"{where} holds values of type {descr[:40]!r}: numbers are needed")
+    raise DataError(
+        "{where} holds values of type {descr!r}", advice="save it as numbers", where=where, descr=descr[:40]
+    )
 
 
 def read_values(file: Readable, dtype: np.dtype[Any], shape: tuple[int, ...], where: str | Path) -> Array:
-    """Read the rest of `file`, which has to be exactly an array of this shape. Its size must have been checked."""
+    """Read the rest of `file` as an array of this shape. The caller has checked its size."""
     values = np.empty(math.prod(shape), dtype)
     memory = values.view(np.uint8) if values.nbytes else np.empty(0, np.uint8)
     at = 0
@@ -108,5 +119,7 @@ def read_values(file: Readable, dtype: np.dtype[Any], shape: tuple[int, ...], wh
         at += len(chunk)
     if at < len(memory) or file.read(1):
         has = "fewer" if at < len(memory) else "more"
-        raise DataError(f"{where} has {has} values than its header says: fetch it or save it again")
+        raise DataError(
+            "{where} has {has} values than its header says", advice="download it or save it again", where=where, has=has
+        )
     return values.reshape(shape)

@@ -1,7 +1,7 @@
-"""CSV files, also packed with gzip: streamed, so that they may be larger than memory.
+"""Numeric CSV files, optionally compressed with gzip, streamed so that they may exceed memory.
 
-A file is read through once when it is opened, to count its rows, to find the smallest type that holds its values, and
-for its labels; after that, once for every pass over the data.
+Opening a file reads it once to count rows, choose the smallest data type and read the labels. Every pass over the data
+reads it again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tnesi.types import Array
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _LONGEST_LINE = 2**23
-_BLOCK_BYTES = 2**20  # are read at a time, unless lines are long
+_BLOCK_BYTES = 2**20  # read at a time, unless lines are long
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the file is written: what separates cells, the lines before the first row, the names of the columns."""
+    """Format of a file: delimiter, lines to skip and column names."""
 
     delimiter: str
     decimal: str
@@ -79,10 +79,10 @@ class CsvSource(TableSource):
             self.labels = parse_labels(texts, self.path)
 
     def _read(self, labels: bool) -> Iterator[Any]:
-        """Yield record batches of the features as float64 and, if wanted, the labels as the last column."""
+        """Yield record batches of float64 features, followed by the labels if `labels` is true."""
         arrow = needed("pyarrow", "reading CSV")
         arrow_csv = needed("pyarrow.csv", "reading CSV")
-        # columns are known by their numbers, because names may occur twice
+        # columns are numbered because names may not be unique
         types = {str(i): arrow.float64() for i in self.columns.features}
         if labels and self.columns.label is not None:
             types[str(self.columns.label)] = arrow.string()
@@ -111,12 +111,17 @@ class CsvSource(TableSource):
         if found := re.search(r"In CSV column #(\d+).*invalid value '(.{0,40})", message, re.DOTALL):
             name, value = self.columns.names[int(found[1])], found[2].rstrip("'")
             return NotNumbersError(
-                f"{self.path}: column {name!r} has {value!r} where a number should be. If the column has the "
-                "labels, name it with label_column; otherwise correct the value, or leave out the row or the column"
+                "{path}: column {name!r} has {value!r} instead of a number",
+                advice="correct it, remove the row or the column, or pass {label_column} if these are labels",
+                path=self.path,
+                name=name,
+                value=value,
             )
         if "Empty CSV" in message:
-            return DataError(f"{self.path} has no rows: there is nothing to learn from")
-        return DataError(f"{self.path} is not a proper table ({message[:200]}): save it again")
+            return DataError("{path} has no rows", path=self.path)
+        return DataError(
+            "{path} is not a valid table ({reason})", advice="save it again", path=self.path, reason=message[:200]
+        )
 
 
 def read_csv(path: Path, label_column: str | int | None = None) -> Data:
@@ -126,12 +131,12 @@ def read_csv(path: Path, label_column: str | int | None = None) -> Data:
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether the text of a cell is a number."""
+    """Return whether a cell is a number."""
     try:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell  # which Python allows within numbers
+    return "_" not in cell  # which Python allows in numbers
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:
@@ -140,7 +145,7 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def find_delimiter(line: str) -> str:
-    """Return what separates the cells of a line: a comma, a semicolon or a tab, a comma if there is none of them."""
+    """Return the delimiter of a line: comma, semicolon or tab; comma if there is none."""
     return max(",;\t", key=lambda delimiter: len(split_cells(line, delimiter)))
 
 
@@ -156,9 +161,9 @@ def _find_layout(path: Path) -> _Layout:
         blank += 1
     second = next((line.rstrip("\n") for line in lines if line.strip()), "")
     if not first.strip():
-        raise DataError(f"{path} is empty: there is nothing to learn from")
+        raise DataError("{path} is empty", path=path)
     if max(map(first.count, ",;\t ")) > MOST_COLUMNS or (len(head) == _LONGEST_LINE and not second):
-        raise DataError(f"{path} has lines that are too long for a table: use .npy or a sparse matrix")
+        raise DataError("{path} has lines that are too long", advice="use .npy or a sparse matrix", path=path)
     with damaged(path):
         delimiter, decimal = find_delimiter(first), "."
         for candidate in ";\t,":
@@ -168,17 +173,21 @@ def _find_layout(path: Path) -> _Layout:
                 delimiter, decimal = candidate, ","
                 break
         if len(split_cells(first, delimiter)) == 1 and all(map(is_number, first.split(" "))):
-            delimiter = " "  # as numpy.savetxt writes
+            delimiter = " "  # numpy.savetxt
         top, below = split_cells(first, delimiter), split_cells(second, delimiter)
     if decimal == ",":
         top, below = ([c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row] for row in (top, below))
     if not any(map(is_number, top + below)):
         raise NotNumbersError(
-            f"{path} is text, but no table of numbers: cells are separated by commas, semicolons or tabs. What can be "
-            f"read: {READABLE}"
+            "{path} is text, but not a table separated by commas, semicolons or tabs",
+            advice="use {readable}",
+            path=path,
+            readable=READABLE,
         )
     if below and len(below) != len(top):
-        raise DataError(f"{path} has lines of {len(top)} and of {len(below)} cells: correct it or save it again")
+        raise DataError(
+            "{path} has lines of {n} and {n2} cells", advice="correct the file", path=path, n=len(top), n2=len(below)
+        )
     block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE
     if _is_header(top, below):
         return _Layout(delimiter, decimal, blank + 1, [name.strip() for name in top], below or [""] * len(top), block)
@@ -186,7 +195,7 @@ def _find_layout(path: Path) -> _Layout:
 
 
 def _is_header(top: list[str], below: list[str]) -> bool:
-    """Tell whether the first line has names: where numbers are below them, or the 0, 1, 2, ... of unnamed columns."""
+    """Return whether the first line is a header: names above numbers, or 0, 1, 2, ... for unnamed columns."""
     numbers = [cell for cell in top if is_number(cell)]
     if numbers == [str(i) for i in range(len(numbers))]:
         others = {cell.strip().lower() for cell in top if not is_number(cell)}

@@ -1,6 +1,6 @@
-"""Documents: folders of text files, ``class_name/*.txt`` labeled by the folder, and texts in a column of a table.
+"""Documents: text files in folders that name their class, or a text column of a table.
 
-Documents have no numbers until `tnesi.encoders.TextEncoder` has encoded them.
+`tnesi.encoders.TextEncoder` converts them to numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tnesi.types import Array
 
 _HEAD = 2**12
 _SAMPLE = 20
-"""Files that show what a folder holds."""
+"""Number of files to inspect in a folder."""
 
 
 class DocumentSource(Source):
-    """Documents: texts in memory, or files.
+    """Texts in memory or text files.
 
     Attributes
     ----------
     paths : list of Path
-        Of the files; empty where the documents are texts.
+        Text files; empty for texts in memory.
     """
 
     kind = "documents"
@@ -45,7 +45,9 @@ class DocumentSource(Source):
             yield self._documents[start : start + size]
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
-        raise DataError("documents are not numbers: encode them first, for example with tnesi.encoders.TextEncoder")
+        raise DataError(
+            "documents are not numbers", advice="encode them first, for example with tnesi.encoders.TextEncoder"
+        )
 
 
 def holds_documents(folder: Path) -> bool:

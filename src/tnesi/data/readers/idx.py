@@ -1,4 +1,4 @@
-"""IDX files, the format of MNIST: a magic number, the shape, the values."""
+"""IDX files, the format of MNIST: magic number, shape, values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from tnesi.data.source import ArraySource, Data, DataError, check_room, damaged
 
 GZIP_MAGIC = b"\x1f\x8b"
 MOST_PER_BYTE = 1032
-"""Deflate, of gzip and zip files, cannot pack more bytes than this into one."""
+"""Largest compression ratio of deflate (gzip and zip)."""
 
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
 def read_idx(path: str | Path) -> npt.NDArray[Any]:
-    """Read an IDX file: memory-mapped if it is plain, unpacked if it is compressed with gzip.
+    """Read an IDX file: memory-mapped, or decompressed if it is a gzip file.
 
-    The header is not trusted: nothing is allocated that the file cannot hold, and one that is shorter, longer or
-    damaged is refused.
+    The size in the header is checked against the file before memory is allocated.
     """
     path = Path(path)
     size = path.stat().st_size
@@ -41,12 +40,17 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
         offset = file.tell()
     has, needs = size - offset, math.prod(shape) * dtype.itemsize
     if has != needs:
-        raise DataError(f"{path} has {'fewer' if has < needs else 'more'} values than its header says: fetch it again")
+        raise DataError(
+            "{path} has {value} values than its header says",
+            advice="download it again",
+            path=path,
+            value="fewer" if has < needs else "more",
+        )
     return np.memmap(path, dtype, mode="r", offset=offset, shape=shape) if needs else np.empty(shape, dtype)
 
 
 def read_idx_data(path: Path, *, find_labels: bool = True) -> Data:
-    """Open an IDX file as data; a file of labels beside it, named as MNIST's are, is found by itself."""
+    """Open an IDX file as data; labels are read from a file beside it that is named as in MNIST."""
     rows = ArraySource(read_idx(path))
     beside = _labels_beside(path) if find_labels else None
     if beside is None:
@@ -66,13 +70,18 @@ def _labels_beside(path: Path) -> Path | None:
 def _read_header(file: Readable, path: Path, most_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0":
-        raise DataError(f"{path} is not an IDX file")
+        raise DataError("{path} is not an IDX file", path=path)
     if magic[2] not in IDX_TYPES or not 1 <= magic[3] <= 4:
-        raise DataError(f"{path}: only IDX files of numbers with 1 to 4 dimensions can be read")
+        raise DataError("{path}: unsupported IDX file", advice="save it as numbers with 1 to 4 dimensions", path=path)
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
-        raise DataError(f"{path} ends within its header: fetch it again")
+        raise DataError("{path} ends within its header", advice="download it again", path=path)
     dtype, shape = np.dtype(IDX_TYPES[magic[2]]), tuple(int(n) for n in np.frombuffer(sizes, ">u4"))
     if math.prod(shape) * dtype.itemsize > most_bytes:
-        raise DataError(f"{path} has fewer values than its header says ({' x '.join(map(str, shape))}): fetch it again")
+        raise DataError(
+            "{path} has fewer values than its header says ({names})",
+            advice="download it again",
+            path=path,
+            names=" x ".join(map(str, shape)),
+        )
     return dtype, shape

@@ -1,8 +1,8 @@
-"""Folders of images: ``class_name/*.png`` are labeled by the folder, loose files have no label.
+"""Folders of images: ``class_name/*.png`` are labeled by the folder; files outside of such folders are unlabeled.
 
-All become gray and of one size, the one most of them have; the others are scaled to it. What is transparent becomes
-white, of an animation the first picture is taken, and 16-bit greys become 8-bit ones. Images are decoded a block at a
-time. Hidden files and links to other folders are left out.
+Images are converted to 8-bit gray values and scaled to their most common size. Transparent pixels become white,
+and only the first frame of an animation is used. Images are decoded block by block. Hidden files and links to folders
+are ignored.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tnesi.types import Array
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
 MOST_PIXELS = 64_000_000
-"""Pixels of an image, each of which is a feature of a row."""
+"""Largest number of pixels of an image."""
 _PER_PIXEL = 16
-"""Bytes that decoding takes at most: an image with transparency, the same above white, and copies of it."""
+"""Bytes per pixel that decoding needs at most, with transparency and copies."""
 _ALWAYS_FITS = 2**26
-"""Bytes up to which nobody asks how much memory is free, which takes longer than to decode a small image."""
-_SMALLER = "scale it down (28 x 28 pixels are enough for a digit), or remove it"
+"""Bytes up to which free memory is not checked, since that takes longer than decoding a small image."""
+_SMALLER = "scale it down or remove it"
 _NO_IMAGES = ("Thumbs.db", "desktop.ini")
 _PARTS = ({"train", "test"}, {"training", "testing"})
 
@@ -41,14 +41,14 @@ class _TooLargeError(DataError):
 
 
 class ImageSource(Source):
-    """Rows of gray values (0 to 255) of image files, scaled to the size most of them have.
+    """Gray values (0 to 255) of image files, scaled to their most common size.
 
-    Encoders take the files themselves (`items`), so that nothing is opened here before gray values are asked for.
+    Encoders read the files themselves (`items`); files are opened here only for gray values.
 
     Attributes
     ----------
     paths : list of Path
-        Of the rows.
+        Files of the rows.
     """
 
     dtype = np.dtype(np.uint8)
@@ -85,7 +85,7 @@ class ImageSource(Source):
 
     def _gray(self, image: Any) -> Array:
         if image.mode == "F":
-            raise DataError("it has fractions for gray values: save it as an 8-bit image")
+            raise DataError("it has floating-point gray values", advice="save it as an 8-bit image")
         if image.mode.startswith("I"):  # 16 bits
             image = image.convert("I").point(lambda value: value / 256)
         elif image.has_transparency_data:
@@ -99,10 +99,9 @@ class ImageSource(Source):
 
 
 def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
-    """Open a folder of images, or a single one, as data.
+    """Open a folder of images or a single image as data.
 
-    A folder that has nothing but the folders ``train`` and ``test`` (or ``training`` and ``testing``) becomes data with
-    a test part.
+    A folder that contains only the folders ``train`` and ``test`` (or ``training`` and ``testing``) has a test part.
     """
     if path.is_file():
         return Data(ImageSource([path], image_shape), name=path.name)
@@ -127,20 +126,23 @@ def parts_of(folder: Path) -> tuple[Path, Path] | None:
 def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None, like: ImageSource | None = None) -> Data:
     paths, names = files_by_class(folder)
     if not paths:
-        raise DataError(f"{folder} has no images: put them there, or into one folder per class")
+        raise DataError("{folder} has no images", advice="put them there or into one folder per class", folder=folder)
     rows = ImageSource(paths, image_shape, like=like)
     return Data(rows, parse_labels(names, folder) if any(names) else None, name=folder.name)
 
 
 def files_by_class(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the files in a folder and in the folders there, and the names of the latter ("" for loose files)."""
+    """Return the files in a folder and its subfolders, and the name of the subfolder of each ("" if none)."""
     paths, names = [], []
     for entry in _visible(folder):
         if entry.is_dir(follow_symlinks=False):
             members = _visible(Path(entry.path))
             if deeper := next((member for member in members if member.is_dir()), None):
                 raise DataError(
-                    f"{deeper.path} is too deep: files belong in {folder}, or in one folder per class there"
+                    "{path} is nested too deeply",
+                    advice="put files into {folder} or into one folder per class there",
+                    path=deeper.path,
+                    folder=folder,
                 )
             paths += [Path(member.path) for member in members]
             names += [entry.name] * len(members)
@@ -151,7 +153,7 @@ def files_by_class(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _visible(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the files and folders in `folder`, sorted by name, without hidden ones and links to other folders."""
+    """Return files and folders in `folder` by name, without hidden ones and links to folders."""
     with os.scandir(folder) as entries:
         kept = [
             entry
@@ -164,38 +166,54 @@ def _visible(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _open_each(paths: list[Path], use: Any) -> list[Any]:
-    """Return ``use(image)`` of each file; whatever goes wrong is an error that names the file."""
+    """Return ``use(image)`` of each file; errors name the file."""
     pillow = needed("PIL.Image", "reading images")
     outside = sys.exception()
     used = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's about odd but readable files, and large ones
+        warnings.simplefilter("ignore")  # about unusual but readable files, and large ones
         for path in paths:
             try:
-                with pillow.open(path, formats=_FORMATS) as image:  # which reads no more than its header
+                with pillow.open(path, formats=_FORMATS) as image:  # reads only the header
                     _check_size(path, image)
                     used.append(use(image))
             except _TooLargeError:
                 raise
             except pillow.DecompressionBombError as error:
-                raise _TooLargeError(f"{path} has too many pixels ({error}): {_SMALLER}") from error
+                raise _TooLargeError(
+                    "{path} has too many pixels ({error})", advice="{smaller}", path=path, error=error, smaller=_SMALLER
+                ) from error
             except Exception as error:  # Pillow raises almost anything
                 if is_lack_of_memory(error, outside):
                     raise no_memory(path) from error
                 raise DataError(
-                    f"{path} cannot be read as an image ({error}): remove it, or save it again as PNG"
+                    "{path} cannot be read as an image ({error})",
+                    advice="remove it, or save it again as PNG",
+                    path=path,
+                    error=error,
                 ) from error
     return used
 
 
 def _check_size(path: Path, image: Any) -> None:
-    """Refuse an image that is too large, before it is decoded."""
+    """Raise an error for a large image before it is decoded."""
     pixels = image.width * image.height
     size = f"{path} has {image.width} x {image.height} pixels"
     if pixels > MOST_PIXELS:
-        raise _TooLargeError(f"{size}, and at most {MOST_PIXELS / 1e6:.0f} million are read: {_SMALLER}")
+        raise _TooLargeError(
+            "{size}, more than {most_pixels:.0f} million",
+            advice="{smaller}",
+            size=size,
+            most_pixels=MOST_PIXELS / 1000000.0,
+            smaller=_SMALLER,
+        )
     need = pixels * _PER_PIXEL
     if need > _ALWAYS_FITS and need > (room := free_memory()):
         raise _TooLargeError(
-            f"{size}, which take {need / 1e9:.1f} GB of memory to decode, {room / 1e9:.1f} GB are free: {_SMALLER}"
+            "{size}; decoding needs {need:.1f} GB of memory, but only {room:.1f} GB are free",
+            advice="{smaller}",
+            size=size,
+            need=need / 1000000000.0,
+            room=room / 1000000000.0,
+            smaller=_SMALLER,
         )

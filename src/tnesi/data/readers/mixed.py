@@ -1,7 +1,7 @@
-"""Tables as people have them: columns of texts, categories, dates and missing values, in CSV, Parquet or JSON lines.
+"""Tables with text, categories, dates or missing values, in CSV, Parquet or JSON lines.
 
-They are held in memory as Arrow tables, and have no numbers until `tnesi.encoders.TableEncoder` (or, where the only
-column is one of texts, `tnesi.encoders.TextEncoder`) has encoded them.
+They are held in memory as Arrow tables. `tnesi.encoders.TableEncoder` converts them to numbers, or
+`tnesi.encoders.TextEncoder` if the only column is text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tnesi.types import Array
 
 _HEAD = 2**20
 _TEXT_FROM = 40
-"""Mean length, in characters, from which the entries of the only column of texts are documents."""
+"""Minimum mean length, in characters, for a single text column to hold documents."""
 
 
 class MixedSource(Source):
@@ -34,7 +34,7 @@ class MixedSource(Source):
     Attributes
     ----------
     table : pyarrow.Table
-        Its columns are features, under distinct names.
+        The features, with unique column names.
     """
 
     dtype = np.dtype(np.float32)
@@ -54,7 +54,9 @@ class MixedSource(Source):
             yield part.column(0).to_pylist() if self.kind == "documents" else part
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
-        raise DataError("not all columns are numbers: encode them first, for example with tnesi.encoders.TableEncoder")
+        raise DataError(
+            "not all columns are numbers", advice="encode them first, for example with tnesi.encoders.TableEncoder"
+        )
 
 
 def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
@@ -64,14 +66,14 @@ def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
     with damaged(path), open_plain(path) as file:
         lines = [line for line in io.StringIO(decode(file.read(_HEAD), path), newline=None) if line.strip()]
     if len(lines) < 2:
-        raise NotNumbersError(f"{path} has no table of several rows")
+        raise NotNumbersError("{path} is not a table of several rows", path=path)
     delimiter = find_delimiter(lines[0])
     top = [cell.strip() for cell in split_cells(lines[0].rstrip("\n"), delimiter)]
     has_names = (
         len(lines) > 1 and len(set(top)) == len(top) and not any(cell == "" or is_number(cell) for cell in top[1:])
     )
     if len(top) == 1 and path.suffix.lower() not in (".csv", ".tsv"):
-        raise NotNumbersError(f"{path} is text, but no table")
+        raise NotNumbersError("{path} is text, but not a table", path=path)
     try:
         with damaged(path), arrow.input_stream(str(path), compression="gzip" if is_gzip(path) else None) as file:
             table = arrow_csv.read_csv(
@@ -81,9 +83,11 @@ def read_mixed_csv(path: Path, label_column: str | int | None = None) -> Data:
                 arrow_csv.ConvertOptions(strings_can_be_null=True),
             )
     except DataError as error:
-        raise NotNumbersError(f"{path} is text, but no table ({error.__cause__})") from error
+        raise NotNumbersError(
+            "{path} is text, but not a table ({reason})", path=path, reason=error.__cause__
+        ) from error
     if not table.num_rows:
-        raise NotNumbersError(f"{path} has no rows")
+        raise NotNumbersError("{path} has no rows", path=path)
     return _data(table, label_column, path)
 
 
@@ -110,11 +114,11 @@ def _data(table: Any, label_column: str | int | None, path: Path) -> Data:
     index = [i for i, name in enumerate(names) if name in INDEX_NAMES and i != label]
     features = [i for i in range(len(names)) if i != label and i not in index]
     if not features:
-        raise DataError(f"{path} has no columns but the labels")
+        raise DataError("{path} has no columns except the labels", path=path)
     check_shape(table.num_rows, len(features), path)
-    notes = [f"the index column {names[i]!r} left out" for i in index]
+    notes = [f"index column {names[i]!r} omitted" for i in index]
     if label is not None and label_column is None:
-        notes.append(f"labels from the column {names[label]!r}")
+        notes.append(f"labels from column {names[label]!r}")
     labels = None
     if label is not None:
         labels = parse_labels([None if v is None else str(v) for v in table.column(label).to_pylist()], path)
@@ -123,7 +127,7 @@ def _data(table: Any, label_column: str | int | None, path: Path) -> Data:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Number the later ones among equal names."""
+    """Make names unique by numbering duplicates."""
     seen: dict[str, int] = {}
     out = []
     for name in names:

@@ -1,4 +1,4 @@
-"""``.npz`` files: zip archives of arrays, or of the parts of a sparse matrix. No promise of the archive is believed."""
+"""``.npz`` files: zip archives of arrays or of a sparse matrix. All sizes are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from tnesi.types import Array
 
 
 def read_npz(path: Path, label_column: str | int | None = None) -> Data:
-    """Open a ``.npz`` file as data: arrays with labels and a test part if it has them, or a sparse matrix of scipy."""
+    """Open a ``.npz`` file as data: arrays with optional labels and test part, or a SciPy sparse matrix."""
     with damaged(path), zipfile.ZipFile(path) as archive:
         names = array_names(archive)
         if "format" in names and "shape" in names:
             if label_column is not None:
-                raise DataError(f"{path} is a sparse matrix and has no labels: give them in a file of their own")
+                raise DataError(
+                    "{path} is a sparse matrix without labels",
+                    advice="use {labels}",
+                    parameter="label_column",
+                    path=path,
+                )
             parts = {name: read_array(archive, name) for name in names if name in SPARSE_PARTS}
             return Data(CsrSource(sparse_from_parts(parts, path)), name=path.name)
         return read_group(
@@ -32,24 +37,28 @@ def read_npz(path: Path, label_column: str | int | None = None) -> Data:
 
 
 def array_names(archive: zipfile.ZipFile) -> list[str]:
-    """Return the names of the arrays in a ``.npz``, as `numpy.load` gives them."""
+    """Return the names of the arrays in a ``.npz`` file, as in `numpy.load`."""
     return [info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename.endswith(".npy")]
 
 
 def read_array(archive: zipfile.ZipFile, name: str) -> Array:
-    """Read one array, after the zip directory, the array's header and the size of the file were found to agree."""
+    """Read one array after checking that the zip directory, the array header and the file size agree."""
     where = f"{name} in {archive.filename}"
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
-        raise DataError(f"{where} is encrypted or packed in a way that NumPy does not use: save it again")
+        raise DataError("{where} is encrypted or uses an unsupported compression", advice="save it again", where=where)
     there = Path(str(archive.filename)).stat().st_size
     most = min(info.compress_size, there) * (MOST_PER_BYTE if info.compress_type == zipfile.ZIP_DEFLATED else 1)
     with archive.open(info) as file:
         header = read_header(file, where)
         if header.offset + header.n_bytes != info.file_size or info.file_size > most:
             raise DataError(
-                f"{where} promises {header.n_bytes} bytes of values, which the {info.compress_size} bytes "
-                "in the archive do not hold: fetch it or save it again"
+                "{where}: its header says {n_bytes} bytes of values, which do not fit its {compress_size} "
+                "bytes in the archive",
+                advice="download it or save it again",
+                where=where,
+                n_bytes=header.n_bytes,
+                compress_size=info.compress_size,
             )
         check_room(header.n_bytes, where)
         values = read_values(file, header.dtype, header.shape[::-1] if header.fortran else header.shape, where)

@@ -1,4 +1,4 @@
-"""Parquet files: streamed, so that they may be larger than memory. Values keep the type that their columns have."""
+"""Numeric Parquet files, streamed so that they may exceed memory. Values keep the data type of their columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
 from tnesi.types import Array
 
 _MOST_PER_BYTE = 10**5
-"""Values that a byte of a file can stand for: many where they repeat, but a few kB with 10^12 rows are no data."""
+"""Largest plausible number of values per byte; repeated values compress well."""
 
 _BATCH_VALUES = 2**22
 
@@ -53,7 +53,7 @@ def read_parquet(path: Path, label_column: str | int | None = None) -> Data:
 
 
 def read_column(path: Path, column: int | str) -> Array:
-    """Read one column, by number or name, of whatever type."""
+    """Read one column of any type, by number or name."""
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         number = find_label_column(names, column, path)
@@ -68,7 +68,7 @@ def read_column(path: Path, column: int | str) -> Array:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """Open a Parquet file after checking what it says of itself; what goes wrong within is a `DataError`."""
+    """Open a Parquet file after checking its metadata; errors in the block become `DataError`."""
     parquet = needed("pyarrow.parquet", "reading Parquet")
     limits = {"thrift_string_size_limit": 2**26, "thrift_container_size_limit": 2**22}
     with damaged(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, **limits) as file:
@@ -77,13 +77,19 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 def _check(file: Any, path: Path) -> None:
-    # Nothing is asked of single row groups and columns: where their descriptions are damaged, pyarrow ends the process.
-    # Reading them raises an error instead.
+    # Do not inspect row groups or columns: pyarrow aborts the process if their metadata is damaged, while reading them
+    # raises an error.
     names, n_rows, there = file.schema_arrow.names, file.metadata.num_rows, path.stat().st_size
     if file.metadata.num_columns != len(names) or len(set(names)) < len(names):
-        raise DataError(f"{path} has nested columns or several of one name: flatten or rename them")
+        raise DataError("{path} has nested columns or duplicate names", advice="flatten or rename them", path=path)
     if n_rows * len(names) > there * _MOST_PER_BYTE:
-        raise DataError(f"{path} promises {n_rows} rows in {there} bytes, which cannot be: save it again")
+        raise DataError(
+            "{path}: {n_rows} rows in {there} bytes are not plausible",
+            advice="save it again",
+            path=path,
+            n_rows=n_rows,
+            there=there,
+        )
 
 
 def _is_number(arrow_type: Any) -> bool:
@@ -99,5 +105,5 @@ def _numpy_type(arrow_type: Any) -> np.dtype[Any]:
 
 def _to_numpy(column: Any) -> Array:
     if column.null_count or _numpy_type(column.type).kind == "f":
-        column = column.cast("float64")  # missing values become NaN, decimals numbers
+        column = column.cast("float64")  # missing values become NaN, decimals become floats
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Sparse matrices: their rows stay sparse, and become dense a block at a time for those who want them so."""
+"""Sparse matrices, which stay sparse; `blocks` converts one block at a time to dense rows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tnesi.data.source import (
 from tnesi.types import Array
 
 SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
-"""The arrays that `scipy.sparse.save_npz` writes, for one format or another."""
+"""Names of the arrays written by `scipy.sparse.save_npz`."""
 
 
 class CsrSource(Source):
-    """Rows of a sparse matrix, of the smallest type that holds the values exactly.
+    """Rows of a sparse matrix, in the smallest data type that holds the values exactly.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class CsrSource(Source):
     def __init__(self, csr: sparse.csr_array, feature_names: list[str] | None = None) -> None:
         self.n_rows, self.n_features = check_shape(csr.shape[0], csr.shape[1], "the sparse matrix")
         if csr.dtype.kind not in "buif":
-            raise DataError(f"the sparse matrix is of type {csr.dtype}: numbers are needed")
+            raise DataError("the sparse matrix is of type {dtype}", advice="save it as numbers", dtype=csr.dtype)
         self.csr, self.dtype, self.feature_names = csr, smallest_dtype(csr.data), feature_names
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
@@ -57,7 +57,7 @@ class CsrSource(Source):
 
 
 def checked_csr(matrix: Any, where: str | Path) -> sparse.csr_array:
-    """Return a sparse matrix of any format as CSR with one entry per place, after its indices were checked.
+    """Return a sparse matrix of any format as CSR without duplicates, after checking its indices.
 
     Examples
     --------
@@ -65,10 +65,18 @@ def checked_csr(matrix: Any, where: str | Path) -> sparse.csr_array:
     array([[0, 3, 0]])
     """
     if len(matrix.shape) != 2:
-        raise DataError(f"{where} has {len(matrix.shape)} dimensions: rows and columns are needed")
+        raise DataError(
+            "{where} has {n} dimensions", advice="use a matrix of rows and columns", where=where, n=len(matrix.shape)
+        )
     n_rows = int(matrix.shape[0])
-    if n_rows > 1000 * max(matrix.nnz, 1000):  # an index as long as the rows is about to be allocated
-        raise DataError(f"{where} promises {n_rows} rows and has {matrix.nnz} values: save it again")
+    if n_rows > 1000 * max(matrix.nnz, 1000):  # CSR needs an index with one entry per row
+        raise DataError(
+            "{where}: {n_rows} rows with {nnz} values are not plausible",
+            advice="save it again",
+            where=where,
+            n_rows=n_rows,
+            nnz=matrix.nnz,
+        )
     check_room(16 * n_rows, f"an index of {n_rows} rows")
     with damaged(where):
         if matrix.format in ("csr", "csc"):
@@ -85,23 +93,37 @@ def sparse_from_parts(parts: dict[str, Array], where: str | Path) -> sparse.csr_
     form = parts["format"].astype(str).item() if parts["format"].size == 1 else "unknown"
     shape = parts["shape"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape.astype(object) >= 2**62).any():
-        raise DataError(f"{where}: the sparse matrix has no proper shape: save it again")
+        raise DataError("{where}: the sparse matrix has no valid shape", advice="save it again", where=where)
     n_rows, n_columns = (int(n) for n in shape)
     index_names = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
     if form not in index_names:
-        raise DataError(f"{where} is sparse in the format {form[:20]!r}: convert it with .tocsr() and save it again")
+        raise DataError(
+            "{where} has the unsupported sparse format {form!r}",
+            advice="convert it with .tocsr() and save it again",
+            where=where,
+            form=form[:20],
+        )
     if form == "coo" and "coords" in parts:
         parts = {**parts, **dict(zip(("row", "col"), parts["coords"], strict=True))}
     missing = [name for name in ("data", *index_names[form]) if name not in parts]
     if missing:
-        raise DataError(f"{where} is a sparse matrix without its {' and '.join(missing)}: save it again")
+        raise DataError(
+            "{where} is a sparse matrix without {names}",
+            advice="save it again",
+            where=where,
+            names=" and ".join(missing),
+        )
     data, first, second = (parts[name] for name in ("data", *index_names[form]))
     if any(a.ndim != 1 for a in (data, first, second)) or any(a.dtype.kind not in "iu" for a in (first, second)):
-        raise DataError(f"{where}: the parts of the sparse matrix are not lists of numbers: save it again")
+        raise DataError(
+            "{where}: the parts of the sparse matrix are not lists of numbers", advice="save it again", where=where
+        )
     if form == "coo":
         return checked_csr(sparse.coo_array((data, (first, second)), shape=(n_rows, n_columns)), where)
     longest = {"csr": n_rows, "csc": n_columns}[form]
     if len(second) != longest + 1 or len(first) != len(data) or int(second[-1]) != len(data):
-        raise DataError(f"{where}: the parts of the sparse matrix do not fit together: save it again")
+        raise DataError(
+            "{where}: the parts of the sparse matrix do not fit together", advice="save it again", where=where
+        )
     kind = sparse.csr_array if form == "csr" else sparse.csc_array
     return checked_csr(kind((data, first, second), shape=(n_rows, n_columns)), where)

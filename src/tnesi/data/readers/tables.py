@@ -1,4 +1,4 @@
-"""Tables: what CSV and Parquet files have in common, and data frames."""
+"""Numeric tables: common parts of CSV and Parquet files, and data frames."""
 
 from __future__ import annotations
 
@@ -27,32 +27,38 @@ MOST_COLUMNS = 200_000
 
 
 class NotNumbersError(DataError):
-    """A table that is not one of finite numbers."""
+    """A table that does not consist of finite numbers."""
 
 
 class Columns:
-    """Which columns of a table are features and which one has the labels.
+    """Feature columns and label column of a table.
 
     Attributes
     ----------
     features : list of int
     label : int or None
     note : str
-        What was decided without being asked for.
+        Choices made without being requested.
     """
 
     def __init__(self, names: Sequence[str], label_column: str | int | None, where: str | Path) -> None:
         if len(names) > MOST_COLUMNS:
-            raise DataError(f"{where} has {len(names)} columns, more than {MOST_COLUMNS}: use .npy or a sparse matrix")
+            raise DataError(
+                "{where} has {n} columns, more than {most_columns}",
+                advice="use .npy or a sparse matrix",
+                where=where,
+                n=len(names),
+                most_columns=MOST_COLUMNS,
+            )
         self.names, self.where = names, where
         self.label = find_label_column(names, label_column, where)
         index = [i for i, name in enumerate(names) if name in INDEX_NAMES and i != self.label]
         self.features = [i for i in range(len(names)) if i != self.label and i not in index]
         if not self.features:
-            raise DataError(f"{where} has no columns but the labels: columns of numbers are needed")
-        notes = [f"the index column {names[i]!r} left out" for i in index]
+            raise DataError("{where} has no columns except the labels", advice="add numeric columns", where=where)
+        notes = [f"index column {names[i]!r} omitted" for i in index]
         if self.label is not None and label_column is None:
-            notes.append(f"labels from the column {names[self.label]!r}")
+            notes.append(f"labels from column {names[self.label]!r}")
         self.note = "; ".join(notes)
 
     @property
@@ -63,13 +69,15 @@ class Columns:
         """Return the error for columns that cannot be features."""
         names = ", ".join(repr(self.names[i]) for i in columns[:10]) + (", ..." if len(columns) > 10 else "")
         return NotNumbersError(
-            f"{self.where}: the columns {names} are not numbers. If one has the labels, name it with label_column; "
-            "leave out the others or encode them as numbers"
+            "{where}: columns {names} are not numeric",
+            advice="remove or encode them, or pass {label_column} if one holds the labels",
+            where=self.where,
+            names=names,
         )
 
 
 class TableSource(Source):
-    """Rows of a table that is read in batches of columns."""
+    """Rows of a table that is read in column batches."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self.path, self.columns = path, columns
@@ -78,7 +86,7 @@ class TableSource(Source):
 
     @abstractmethod
     def batches(self, size: int) -> Iterator[list[Array]]:
-        """Yield the columns of features, as long as they come, in batches of about `size` rows."""
+        """Yield the feature columns in batches of about `size` rows."""
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.dtype)
@@ -91,37 +99,50 @@ class TableSource(Source):
             yield to_rows(batch, at, self.dtype, self.columns)
             at += len(batch[0])
         if at != self.n_rows:
-            raise DataError(f"{self.path} has {at} rows now and had {self.n_rows}: open it again")
+            raise DataError(
+                "{path} had {n_rows} rows and now has {at}",
+                advice="open it again",
+                path=self.path,
+                at=at,
+                n_rows=self.n_rows,
+            )
 
 
 def to_rows(batch: list[Array], first_row: int, dtype: np.dtype[Any], columns: Columns) -> Array:
-    """Return a batch of columns as rows of `dtype`; what is missing or does not fit is an error that says where."""
+    """Return a batch of columns as rows of `dtype`; the error for missing or unsuitable values says where they are."""
     given = np.stack(batch)
     if not np.isfinite(given).all():
         column, row = np.argwhere(~np.isfinite(given))[0]
         raise NotNumbersError(
-            f"{columns.where}: row {first_row + row} (the first is 0) has no finite number in column "
-            f"{columns.feature_names[column]!r}: fill it in, or leave out the row or the column"
+            "{where}: row {number} (counted from 0) has no finite number in column {column!r}",
+            advice="fill it in, or remove the row or the column",
+            row=int(first_row + row),
+            where=columns.where,
+            number=first_row + row,
+            column=columns.feature_names[column],
         )
     with np.errstate(invalid="ignore", over="ignore"):
         rows = given.astype(dtype, copy=False)
     if not np.array_equal(rows, given):
         column = np.argwhere(rows != given)[0][0]
         raise DataError(
-            f"{columns.where}: column {columns.feature_names[column]!r} has values that it did not announce"
+            "{where}: column {name!r} has changed",
+            advice="open it again",
+            where=columns.where,
+            name=columns.feature_names[column],
         )
     return np.ascontiguousarray(rows.T)
 
 
 def read_frame(frame: Any, label_column: str | int | None = None) -> Data:
-    """Take a data frame (pandas, polars or alike) as data.
+    """Return a data frame (pandas, polars or similar) as data.
 
     Examples
     --------
     >>> import pandas as pd
     >>> data = read_frame(pd.DataFrame({"a": [1, 2], "class": ["cat", "dog"]}))
     >>> data.rows.feature_names, data.y.tolist(), data.note
-    (['a'], ['cat', 'dog'], "labels from the column 'class'")
+    (['a'], ['cat', 'dog'], "labels from column 'class'")
     """
     keys = list(frame.columns)
     columns = Columns([str(key) for key in keys], label_column, "the data frame")

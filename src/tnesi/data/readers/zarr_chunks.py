@@ -1,6 +1,6 @@
-"""Chunks of Zarr arrays, looked at before they are decoded: each must unpack to exactly the size that the array says.
+"""Check that the chunks of Zarr arrays decompress to exactly the expected size.
 
-Decoders believe the sizes that a chunk states, or unpack whatever comes; a small file could fill the memory.
+Decoders trust the size stated in a chunk, so that a small file could fill the memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_STORED = 2**64 - 1
 
 @dataclass(frozen=True)
 class Packing:
-    """How values are packed: the steps after they became bytes, and the smaller chunks within shards."""
+    """Encoding of chunks: the steps after conversion to bytes, and the inner chunks of shards."""
 
     n_values: int
     itemsize: int
@@ -40,22 +40,27 @@ class Packing:
 
 
 def check_chunk(data: bytes, packing: Packing, where: Path) -> None:
-    """Refuse a chunk that is not of the size that was promised."""
+    """Raise an error if a chunk does not have the expected size."""
     size = packing.n_bytes
     steps = list(packing.steps)
     while steps and steps[-1] == "crc32c":
         data = data[:-4]
         steps.pop()
-    size += 4 * steps.count("crc32c")  # sums within what is compressed
+    size += 4 * steps.count("crc32c")  # checksums inside of the compressed data
     if packing.inner:
         for part in _inner_chunks(data, packing, where):
             check_chunk(part, packing.inner, where)
     elif _unpacked_size(data, steps[-1] if steps else "", size + 1) != size:
-        raise DataError(f"{where} does not hold the {size} bytes that its array promises: fetch it or save it again")
+        raise DataError(
+            "{where} does not hold the expected {size} bytes",
+            advice="download it or save it again",
+            where=where,
+            size=size,
+        )
 
 
 def _unpacked_size(data: bytes, compressor: str, most: int) -> int:
-    """Return the size of what a chunk unpacks to, but unpack no more than `most` bytes."""
+    """Return the decompressed size of a chunk; decompress at most `most` bytes."""
     match compressor:
         case "blosc":
             return int.from_bytes(data[4:8], "little") if int.from_bytes(data[12:16], "little") == len(data) else -1
@@ -77,17 +82,19 @@ def _unpacked_size(data: bytes, compressor: str, most: int) -> int:
 
 
 def _inner_chunks(data: bytes, packing: Packing, where: Path) -> Iterator[bytes]:
-    """Yield the stored chunks of a shard, which has an index of their places and sizes at its end or start."""
+    """Yield the stored chunks of a shard, whose index of offsets and sizes is at its end or start."""
     assert packing.inner
     n_parts = packing.n_values // packing.inner.n_values
     index_bytes, checksum = 16 * n_parts, 4 * packing.index_checked
     start = 0 if packing.index_first else len(data) - index_bytes - checksum
     if start < 0 or len(data) < index_bytes:
-        raise DataError(f"{where} is too short for a shard: fetch it or save it again")
+        raise DataError("{where} is too short for a shard", advice="download it or save it again", where=where)
     index = np.frombuffer(data, "<u8", 2 * n_parts, start).reshape(n_parts, 2).tolist()
     for offset, n_bytes in index:
         if offset == n_bytes == _NOT_STORED:
             continue
         if offset + n_bytes > len(data):
-            raise DataError(f"{where}: a part of the shard lies outside of it: fetch it or save it again")
+            raise DataError(
+                "{where}: a chunk of the shard is out of range", advice="download it or save it again", where=where
+            )
         yield data[offset : offset + n_bytes]

@@ -1,6 +1,6 @@
-"""What Zarr arrays say of themselves: only numbers that are packed in well-known ways get through.
+"""Check the metadata of Zarr arrays: numeric types, reasonable chunks and well-known codecs.
 
-The library parses the metadata; this module checks what it would believe.
+The zarr library parses the metadata; this module checks it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|[<>|](b1|[iu][124
 
 
 def is_array(folder: Path) -> bool:
-    """Tell whether a folder has a Zarr array, rather than a group of them."""
+    """Return whether a folder is a Zarr array rather than a group."""
     if (folder / ".zarray").is_file():
         return True
     return (folder / "zarr.json").is_file() and _read_json(folder / "zarr.json").get("node_type") == "array"
@@ -30,20 +30,22 @@ def is_array(folder: Path) -> bool:
 def _read_json(path: Path) -> dict[str, Any]:
     with damaged(path):
         if path.stat().st_size > _LARGEST_JSON:
-            raise DataError(f"{path} is too large for the description of an array")
+            raise DataError("{path} is too large for array metadata", path=path)
         content = json.loads(path.read_bytes())
     if not isinstance(content, dict):
-        raise DataError(f"{path} is no description of an array: fetch it or save it again")
+        raise DataError("{path} does not contain array metadata", advice="download it or save it again", path=path)
     return content
 
 
 def open_array(folder: Path) -> tuple[Any, Packing]:
-    """Open an array whose description is safe; return it with how its chunks are packed."""
+    """Open an array after checking its metadata; return it with the encoding of its chunks."""
     version = 3 if (folder / "zarr.json").is_file() else 2
     about = _read_json(folder / ("zarr.json" if version == 3 else ".zarray"))
     kind = about["data_type" if version == 3 else "dtype"]
     if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
-        raise DataError(f"{folder} holds values of type {str(kind)[:40]!r}: numbers are needed")
+        raise DataError(
+            "{folder} holds values of type {value!r}", advice="save it as numbers", folder=folder, value=str(kind)[:40]
+        )
     store = needed("zarr.storage", "reading Zarr").LocalStore(folder, read_only=True)
     array = needed("zarr", "reading Zarr").open_array(store=store, mode="r", zarr_format=version)
     about, chunks = array.metadata.to_dict(), array.shards or array.chunks
@@ -54,17 +56,25 @@ def open_array(folder: Path) -> tuple[Any, Packing]:
         or max(*array.shape, *chunks) > 2**60
     ):
         raise DataError(
-            f"{folder} has a shape and chunks that do not fit ({str(array.shape)[:80]}, {str(chunks)[:80]}): "
-            "save it again"
+            "{folder} has an invalid shape or chunks ({value}, {value2})",
+            advice="save it again",
+            folder=folder,
+            value=str(array.shape)[:80],
+            value2=str(chunks)[:80],
         )
     n_bytes = math.prod(chunks) * array.dtype.itemsize
     if n_bytes > _LARGEST_CHUNK:
-        raise DataError(f"{folder} has chunks of {n_bytes / 1e9:.1f} GB: save it with chunks of at most 1 GB")
+        raise DataError(
+            "{folder} has chunks of {n_bytes:.1f} GB",
+            advice="save it with chunks of at most 1 GB",
+            folder=folder,
+            n_bytes=n_bytes / 1000000000.0,
+        )
     check_room(n_bytes, f"a chunk of {folder}")
     if version == 3:
         return array, _packing(about["codecs"], chunks, array.dtype.itemsize, folder)
     if about["filters"]:
-        raise DataError(f"{folder} passes its values through filters: save it without")
+        raise DataError("{folder} uses filters", advice="save it without filters", folder=folder)
     steps = [_allowed(about["compressor"]["id"], COMPRESSORS, folder)] if about["compressor"] else []
     return array, Packing(math.prod(chunks), array.dtype.itemsize, steps)
 
@@ -78,23 +88,29 @@ def _packing(codecs: list[dict[str, Any]], chunks: tuple[int, ...], itemsize: in
         for name in steps:
             _allowed(name, (*COMPRESSORS, "crc32c"), folder)
         if sum(name in COMPRESSORS for name in steps) > 1:
-            raise DataError(f"{folder} is compressed twice: save it with one compressor")
+            raise DataError("{folder} is compressed twice", advice="save it with one compressor", folder=folder)
         return Packing(n_values, itemsize, steps)
     _allowed(names[0], ("sharding_indexed",), folder)
     setting = codecs[0]["configuration"]
     index, inner_chunks = setting["index_codecs"], setting["chunk_shape"]
     little = index[0].get("configuration", {}).get("endian", "little") == "little"
     if [codec["name"] for codec in index] not in (["bytes"], ["bytes", "crc32c"]) or not little or 0 in inner_chunks:
-        raise DataError(f"{folder} has shards of a kind that is not known here: save it without shards")
+        raise DataError("{folder} has an unsupported type of shards", advice="save it without shards", folder=folder)
     for name in steps:
         _allowed(name, ("crc32c",), folder)
     inner = _packing(setting["codecs"], inner_chunks, itemsize, folder)
     if inner.inner:
-        raise DataError(f"{folder} has shards within shards: save it without")
+        raise DataError("{folder} has nested shards", advice="save it without nested shards", folder=folder)
     return Packing(n_values, itemsize, steps, inner, len(index) > 1, setting["index_location"] == "start")
 
 
 def _allowed(name: str, known: tuple[str, ...], folder: Path) -> str:
     if name not in known:
-        raise DataError(f"{folder} is packed with {name[:40]!r}, which is not known to be safe: use {', '.join(known)}")
+        raise DataError(
+            "{folder} uses the unsupported codec {name!r}",
+            advice="use {names}",
+            folder=folder,
+            name=name[:40],
+            names=", ".join(known),
+        )
     return name

@@ -1,6 +1,6 @@
-"""Zarr arrays and groups in folders, of format 2 and 3.
+"""Zarr arrays and groups in folders, format 2 and 3.
 
-The library reads the values, after the description of each array and its chunks have been checked.
+The zarr library reads the values after metadata and chunks have been checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PART_BYTES = 2**26
 
 
 class ZarrArray:
-    """A stored array, read a band of chunks at a time: all rows that the same chunks hold."""
+    """A stored array, read in bands: all rows that share the same chunks."""
 
     def __init__(self, folder: Path) -> None:
         with damaged(folder):
@@ -51,7 +51,7 @@ class ZarrArray:
         found: dict[int, list[Path]] = {}
         for path in self.folder.rglob("*"):
             if path.is_symlink():
-                raise DataError(f"{path} is a link to elsewhere: store the chunks themselves")
+                raise DataError("{path} is a symbolic link", advice="replace it with the chunk itself", path=path)
             key = path.relative_to(self.folder).as_posix()
             place = tuple(map(int, re.findall(r"[0-9]{1,15}", key)))
             if len(place) == len(self.shape) and key == self._array.metadata.encode_chunk_key(place) and path.is_file():
@@ -63,15 +63,19 @@ class ZarrArray:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def check_complete(self) -> None:
-        """Refuse arrays with rows for which nothing is stored: a few bytes could promise any number of them."""
+        """Raise an error if no chunks are stored for some rows, which would allow arrays of any size in a few bytes."""
         if len(self._files) < self.n_bands:
             raise DataError(
-                f"{self.folder} promises {self.shape[0]} rows, but chunks are stored for {len(self._files)} of "
-                f"{self.n_bands} parts of them only: write it again (with write_empty_chunks if rows are all zero)"
+                "{folder} has {shape} rows, but only {n} of {n_bands} bands of chunks are stored",
+                advice="save it again (with write_empty_chunks if rows are all zero)",
+                folder=self.folder,
+                shape=self.shape[0],
+                n=len(self._files),
+                n_bands=self.n_bands,
             )
 
     def parts(self) -> Iterator[Array]:
-        """Yield the values in order, some bands at a time; chunks that are not stored have the array's fill value."""
+        """Yield the values in order, several bands at a time; missing chunks have the fill value of the array."""
         together = max(1, min(BLOCK_ROWS, _PART_BYTES // max(1, self.row_bytes)) // self.band_rows)
         with damaged(self.folder):
             for first in range(0, self.n_bands, together):
@@ -89,7 +93,10 @@ class ZarrSource(Source):
         shape, band_rows = self._array.shape, self._array.band_rows
         if len(shape) not in (2, 3):
             raise DataError(
-                f"{folder} has {len(shape)} dimensions: rows and columns (or N x height x width) are needed"
+                "{folder} has {n} dimensions",
+                advice="use an array of shape (rows, columns) or (images, height, width)",
+                folder=folder,
+                n=len(shape),
             )
         self.n_rows, self.n_features = check_shape(shape[0], math.prod(shape[1:]), folder)
         self._array.check_complete()
@@ -106,7 +113,12 @@ def read_zarr(folder: Path, label_column: str | int | None = None) -> Data:
     """Open a Zarr array as data, or a group of arrays named like those of a ``.npz``."""
     if is_array(folder):
         if label_column is not None:
-            raise DataError(f"{folder} is a single array and has no labels: give them in a file of their own")
+            raise DataError(
+                "{folder} is a single array without labels",
+                advice="use {labels}",
+                parameter="label_column",
+                folder=folder,
+            )
         return Data(ZarrSource(folder), name=folder.name)
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and is_array(Path(e.path)))
@@ -122,5 +134,11 @@ def read_zarr(folder: Path, label_column: str | int | None = None) -> Data:
 def _labels(folder: Path, n_rows: int) -> Array:
     array = ZarrArray(folder)
     if array.shape not in ((n_rows,), (n_rows, 1)):
-        raise DataError(f"{folder} has the shape {array.shape} for {n_rows} rows: one label per row is needed")
+        raise DataError(
+            "{folder} has the shape {shape} for {n_rows} rows",
+            advice="use one label per row",
+            folder=folder,
+            shape=array.shape,
+            n_rows=n_rows,
+        )
     return np.concatenate(list(array.parts()))

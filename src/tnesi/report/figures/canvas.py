@@ -1,4 +1,4 @@
-"""What all figures share: colors for light and dark pages, axes, and SVG that takes its colors from the page.
+"""Shared by all figures: colors for light and dark pages, axes, and SVG that uses the colors of the page.
 
 A figure is drawn in the colors of the light theme. In the SVG each of them becomes a variable of the page's style
 sheet, so that one drawing serves both themes.
@@ -181,7 +181,7 @@ def to_png(figure: Figure, dpi: int) -> bytes:
 
 
 def to_svg(picture: Picture) -> str:
-    """Return a figure as an element of an HTML page, with the page's colors and identifiers of its own."""
+    """Return a figure as an element of an HTML page, with the colors of the page and unique identifiers."""
     with drawing(), io.BytesIO() as out:
         picture.figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         root = ET.fromstring(out.getvalue())

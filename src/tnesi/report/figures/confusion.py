@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 MANY = 16
-"""Above so many classes the cells are too small for numbers."""
+"""Largest number of classes with numbers in the cells."""
 
 
 def mean_confusion(records: list[dict[str, Any]]) -> Array:
@@ -61,7 +61,7 @@ def plot_confusion(name: str, share: Array, classes: list[str], caption: str) ->
                 if value >= 0.05:
                     text = f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
                     cell = axes.text(j, i, text, ha="center", va="center", fontsize=7, color=INK)
-                    cell.set_in_layout(False)  # a hundred of them would be measured in vain
+                    cell.set_in_layout(False)  # measuring many cells is slow
     right = float(np.mean(np.diagonal(share)))
     said = ", ".join(f"{t} taken for {p} {value:.1f} %" for t, p, value in worst_pairs(share, classes, 4))
     alt = f"Confusion matrix, {caption}: {right:.1f} % right, mean of the classes. Most frequent: {said or 'none'}."

@@ -1,4 +1,4 @@
-"""Test error by number of labels, ours beside the paper's."""
+"""Test error by number of labels, compared with the paper."""
 
 from __future__ import annotations
 
