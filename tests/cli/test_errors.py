@@ -28,14 +28,14 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
         (("fit", "digits", "--encoder", "none", "-o", "{}/missing/m.tnesi"), "there is no folder"),
         (("fit", "digits", "--encoder", "none", "--fields", "many", "-o", "{}/m.tnesi"), "--fields many"),
         (("fit", "digits", "--encoder", "none", "--row-sum", "x", "-o", "{}/m.tnesi"), "--row-sum x"),
-        (("fit", "digits", "--encoder", "none", "--dask", "wrong:x", "-o", "{}/m.tnesi"), "no Dask scheduler answers"),
+        (("fit", "digits", "--encoder", "none", "--dask", "wrong:x", "-o", "{}/m.tnesi"), "no Dask scheduler responds"),
         (
             ("fit", "digits", "--encoder", "none", "--row-sum", "10", "-o", "{}/m.tnesi"),
             "--row-sum=10 must be larger than the number of features (64)",
         ),
         (
             ("fit", "digits", "--encoder", "none", "--fields", "99999", "-o", "{}/m.tnesi"),
-            "--fields=99999 is more than",
+            "--fields=99999 exceeds",
         ),
         (
             ("fit", "digits", "--encoder", "none", "--fields", "99999", "-o", "{}/m.tnesi"),
@@ -74,7 +74,7 @@ TNESI = [sys.executable, "-c", "from tnesi.cli import main; main()"]
                 "-o",
                 "{}/m.tnesi",
             ),
-            "--unknown-classes=1: classes without a label are found as clusters: pass --labeling clusters",
+            "--unknown-classes=1 needs clusters, since unknown classes are found as clusters: pass --labeling clusters",
         ),
         (("predict", "{}/none.tnesi", "digits", "-o", "{}/p.csv"), "none.tnesi"),
         (("info", "{}"), "{}"),
