@@ -25,7 +25,7 @@ def unequal_columns(data: Data) -> str | None:
     >>> from tnesi.data import open_data
     >>> table = pd.DataFrame({"mass_g": [4100, 3700], "bill_mm": [45, 39], "depth_mm": [17, 18]})
     >>> unequal_columns(open_data(table))[:26]
-    "'mass_g' dominates the rows"
+    "'mass_g' dominates the row"
     >>> unequal_columns(open_data(table / table.max())) is None
     True
     """
