@@ -414,7 +414,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 try:
     save(model, sys.argv[1], provenance={"second": True})
 except OSError as error:
-    assert "is there room on the disk?" in str(error), error
+    assert "check the free space on the disk" in str(error), error
     sys.exit(3)
 """
 

@@ -294,7 +294,7 @@ def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ClusterError, match=r"the rows need .* GB, but the 2 workers have .* GB of memory"):
         far.fit(counts)
     workers = {"tcp://a": cluster.Worker(1, 200_000)}
-    with pytest.raises(ClusterError, match=r"tcp://a has 0.0002 GB of memory, and needs .*fewer fields"):
+    with pytest.raises(ClusterError, match=r"tcp://a has 0.0002 GB of memory, but needs .*fewer fields"):
         Blocks(Cluster(processes), ArrayStore(counts), counts.sum(axis=1), None).check_room(100_000)
 
 
@@ -308,7 +308,7 @@ def test_memory(counts: Any, processes: Client, monkeypatch: pytest.MonkeyPatch)
 def test_tasks_that_fail(error: Exception, words: str) -> None:
     future: Any = SimpleNamespace(status="error", key="tnesi-improve-1", exception=lambda: error)
     with pytest.raises(ClusterError, match=words):
-        blocks._raise_trouble(future)
+        blocks._raise_error(future)
 
 
 def test_workers_that_are_lost_again_and_again(counts: Any, threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
