@@ -157,7 +157,7 @@ def test_unknown_classes(run: Callable[..., Any], run_json: Callable[..., Any], 
     assert told["unknown_share"] == pytest.approx(0.3, abs=0.28)  # over 20 seeds 0.22 +- 0.04
     assert told["labeling"] == "clusters"
     assert run_json("info", place)["unknown"] is True
-    assert "unknown ones are" in run("info", place).stdout
+    assert "unknown rows get" in run("info", place).stdout
     said = run("predict", place, tmp_path / "d.npz", "-o", tmp_path / "p.csv").stdout
     assert "unknown" in said
     with (tmp_path / "p.csv").open(newline="") as file:
@@ -299,7 +299,7 @@ def test_evaluate(run: Callable[..., Any], run_json: Callable[..., Any], model: 
     predicted = load(model).predict(data.X)
     assert told["error"] == pytest.approx(100 * np.mean(predicted != data.y))
     assert np.sum(told["confusion"]) == 400
-    assert "taken for" in run("evaluate", model, "digits").stdout
+    assert "confused with" in run("evaluate", model, "digits").stdout
 
 
 def test_evaluate_with_labels_from_a_file(
