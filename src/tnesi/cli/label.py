@@ -19,15 +19,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tnesi.cli import end_undisturbed, when_ending
-from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, report_errors
-from tnesi.cli.options import AnyData, warn_about_scales
-from tnesi.errors import InvalidDataError, InvalidParameterError
+from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
+from tnesi.cli.encoding import (
+    Embed,
+    EncoderName,
+    choose_encoder,
+    encode_data,
+    fit_and_encode,
+    report_skipped,
+)
+from tnesi.cli.options import AnyData, tell_of_scales
 from tnesi.system.files import replacing
-from tnesi.system.progress import tell_parts
+from tnesi.system.progress import Progress, tell_parts
 
 if TYPE_CHECKING:
     from tnesi.data import Data
-    from tnesi.studio.security import Door
+    from tnesi.encoders.choice import Encoder
+    from tnesi.encoders.image_files import Problem
+    from tnesi.studio.first_layer import Settings
+    from tnesi.studio.security import AccessPolicy
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
 
@@ -52,7 +62,11 @@ def label(
         typer.Option(metavar="FILE", help="Initial labels: a file of row,label lines, or own for those in DATA."),
     ] = None,
     label_column: LabelColumn = None,
-    fields: Annotated[str | None, typer.Option(metavar="N", help="Number of fields, or auto.")] = None,
+    encoder: EncoderName = "auto",
+    embed: Embed = None,
+    fields: Annotated[
+        str | None, typer.Option(metavar="C", help="Number of fields; auto is a sixth of the rows.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")
     ] = None,
@@ -85,13 +99,10 @@ def label(
             import_module(needed)
     except ModuleNotFoundError as error:
         raise ImportError(f"the labeling studio needs {error.name}: pip install 'tnesi[studio]'") from error
-    from tnesi.estimators.parameters import check_rows
-    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
-    from tnesi.model.rows import check_sums, row_sums
-    from tnesi.model_file import load, read_header
     from tnesi.studio.address_book import remember, remembered, token_from_environment
-    from tnesi.studio.first_layer import Settings, check_features
-    from tnesi.studio.security import Door
+    from tnesi.studio.first_layer import Settings
+    from tnesi.studio.originals import fingerprint
+    from tnesi.studio.security import AccessPolicy
     from tnesi.studio.server import Server, bind, new_token
     from tnesi.studio.session import Session
     from tnesi.studio.store import Store
@@ -105,61 +116,34 @@ def label(
             "there is no {model} file {path}", advice="`tnesi fit` writes them", parameter="model", path=model
         )
     with out.progress(f"reading {data}") as progress:
-        from tnesi.data import open_data
-
-        own = labels == _OWN
-        found = open_data(
-            data, labels=None if own else labels, label_column=label_column, progress=tell_parts(progress),
-            image_shape=None if model is None else read_header(model).image_shape,
-        )  # fmt: skip
-        if found.rows.n_rows < 2 or found.rows.n_features < 2:
-            raise InvalidDataError(
-                "{data} has only {n_rows} rows of {n_features} values",
-                advice="use at least two of each",
-                data=data,
-                n_rows=found.rows.n_rows,
-                n_features=found.rows.n_features,
-            )
-        found = _held(found)
-        if isinstance(settings.fields, int) and settings.fields > found.rows.n_rows:
-            raise InvalidParameterError(
-                "{fields} {n} exceeds the {n_rows} rows",
-                advice="pass fewer, or {fields:auto}",
-                parameter="fields",
-                n=settings.fields,
-                n_rows=found.rows.n_rows,
-            )
-        # report problems before the page opens
-        sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
-        check_sums(sums)
-        if n_zero := int((sums == 0).sum()):
-            warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero and shown as blank", stacklevel=1)
-        warn_about_scales(found)
-        if model is not None:
-            check_features(model, load(model).n_features_in_, found)
+        found = _open(data, labels, label_column, model, progress)
+        own = found.labels is not None and labels is None
+        found, used, skipped = _encoded(out, found, model, encoder, embed, progress)
+        name = "none" if used is None else f"{type(used).__name__} {getattr(used, 'model', None) or ''}".strip()
+        settings = replace(settings, encoder=name)
+        _check(found, data, settings)
         path = project or _project_of(data)
         if project is not None and Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
-            raise InvalidParameterError(
-                "{project} {path} is inside of {data}",
-                advice="choose a file outside of it",
-                parameter="project",
-                path=path,
-                data=data,
-            )
-        store = Store(path, found.fingerprint, found.name, found.rows.n_rows)
+            raise ValueError(f"--project {path} is among the data in {data}: give a file outside of that folder")
+        store = Store(path, fingerprint(found), found.name, found.rows.n_rows)
+    report_skipped(out, skipped)
     known = remembered(store.project)
     listening = bind(host, port, known.port)
-    door = Door(given_token or known.token or new_token(), host, listening.getsockname()[1])
-    remember(store.project, door.token, door.port)
+    policy = AccessPolicy(given_token or known.token or new_token(), host, listening.getsockname()[1])
+    remember(store.project, policy.token, policy.port)
+    notes = [_own_labels(found)] if own else []
+    for note in notes:
+        out.say(note)
+    notes += getattr(used, "messages_", [])
     if labels is not None:
         out.say(_import(store, found))
-    session = Session(found, store, settings, error_text)
-    server = Server(session, door)
-    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C quits
+    session = Session(found, store, settings, error_text, encoder=used, skipped=skipped, notes=notes)
+    server = Server(session, policy)
+    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
     when_ending(server.handle_exit)
     try:
         session.start()
-        _announce(out, door, store.path, browser=browser)
+        _announce(out, policy, store.path, browser=browser)
         server.run(sockets=[listening])
     finally:
         end_undisturbed()
@@ -171,6 +155,67 @@ def label(
             os._exit(not in_place)
     if not in_place:
         raise typer.Exit(1)
+
+
+def _open(data: str, labels: str | None, label_column: str | None, model: Path | None, progress: Progress) -> Data:
+    from tnesi.data import open_data
+    from tnesi.model_file import read_header
+
+    given = None if labels == _OWN else labels
+    shape = None if model is None else read_header(model).image_shape
+    return _held(
+        open_data(data, labels=given, label_column=label_column, progress=tell_parts(progress), image_shape=shape)
+    )
+
+
+def _encoded(
+    out: Output, found: Data, model: Path | None, name: str, embed: str | None, progress: Progress
+) -> tuple[Data, Encoder | None, list[Problem]]:
+    """Return the data as they are learned from, their encoder, and the files that were left out."""
+    from tnesi.model_file import load, split_pipeline
+    from tnesi.studio.first_layer import check_features
+
+    if model is None:
+        encoder = choose_encoder(name, embed, found)
+        if encoder is None:
+            tell_of_scales(found)
+            return found, None, []
+        return _with(encoder, fit_and_encode(out, encoder, found, progress, strict=False))
+    if name != "auto" or embed is not None:
+        raise ValueError("--model brings its own encoder: leave out --encoder and --embed")
+    encoder, learned = split_pipeline(load(model))
+    encoded = _with(encoder, (found, []) if encoder is None else encode_data(encoder, found, progress, strict=False))
+    check_features(model, learned.n_features_in_, encoded[0])
+    return encoded
+
+
+def _with(encoder: Encoder | None, encoded: tuple[Data, list[Problem]]) -> tuple[Data, Encoder | None, list[Problem]]:
+    return encoded[0], encoder, encoded[1]
+
+
+def _check(found: Data, data: str, settings: Settings) -> None:
+    """Refuse data that cannot be learned from, before the page is open."""
+    from tnesi.estimators.parameters import check_rows
+    from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+    from tnesi.model.rows import check_sums, row_sums
+
+    n_rows, n_features = found.rows.n_rows, found.rows.n_features
+    if n_rows < 2 or n_features < 2:
+        raise ValueError(f"{data} has {n_rows} rows of {n_features} values: at least two of each are needed")
+    if isinstance(settings.fields, int) and settings.fields > n_rows:
+        raise ValueError(f"--fields {settings.fields}: there are {n_rows} rows, give fewer, or auto")
+    sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
+    check_sums(sums)
+    if n_zero := int((sums == 0).sum()):
+        warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
+
+
+def _own_labels(found: Data) -> str:
+    """Mention labels that come with the data."""
+    labels = {str(name) for name in found.y.tolist() if name is not None} - {"-1"}
+    n = sum(name is not None and str(name) != "-1" for name in found.y.tolist())
+    classes = "1 class" if len(labels) == 1 else f"{len(labels):,} classes"
+    return f"{found.name} comes with {_counted(n)} of {classes}, which are not used. To start with them: --labels own."
 
 
 def _farewell(store: Store) -> str:
@@ -206,18 +251,18 @@ def _rescued(session: Session) -> str:
     return f"{gone}, and its {kept} could not be saved{trouble}"
 
 
-def _announce(out: Output, door: Door, path: Path, *, browser: bool) -> None:
-    out.say(f"Answers are saved in {path}.")
-    if door.host not in _LOOPBACK:
+def _announce(out: Output, policy: AccessPolicy, path: Path, *, browser: bool) -> None:
+    out.say(f"Answers are kept in {path}.")
+    if policy.host not in _LOOPBACK:
         out.say(
-            f"Listening on {door.host}: anyone who can reach this machine and has the address with its token can see "
-            "the data and answer. The connection is not encrypted: use it in trusted networks only."
+            f"Listening on {policy.host}: anyone who can reach this machine and has the address with its token can see "
+            "the data and answer. The connection is not encrypted: use it only in networks that you trust."
         )
-    out.say("The studio is open. Press Ctrl-C to quit.")
-    out.say(door.address)
+    out.say("The studio is open. End it with Ctrl-C.")
+    out.say(policy.address)
     if browser:
-        # a text browser returns only when it is closed
-        threading.Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
+        # a browser in the terminal comes back only when the page was left
+        threading.Thread(target=webbrowser.open, args=(policy.address,), daemon=True).start()
 
 
 def _held(data: Data) -> Data:
@@ -228,9 +273,11 @@ def _held(data: Data) -> Data:
     from tnesi.system.memory import free_memory
 
     rows = data.rows
-    if not isinstance(data.X, np.memmap) or 4 * data.X.nbytes > free_memory():
+    if not isinstance(rows, ArraySource) or not isinstance(rows.array, np.memmap):
         return data
-    return replace(data, rows=ArraySource(np.array(data.X), rows.image_shape, rows.feature_names))
+    if 4 * rows.array.nbytes > free_memory():
+        return data
+    return replace(data, rows=ArraySource(np.array(rows.array), rows.image_shape, rows.feature_names))
 
 
 def _n_fields(text: str | None) -> Any:

@@ -14,12 +14,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from tnesi.encoders.image_files import ImageFileError
 from tnesi.studio import export
 from tnesi.studio.answers import RefusedError
 from tnesi.studio.events import event_stream
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.learned import Learned
-from tnesi.studio.pictures import MOST_TILES
 from tnesi.studio.requests import (
     Client,
     Export,
@@ -38,9 +38,11 @@ from tnesi.studio.requests import (
     read,
 )
 from tnesi.studio.session import Session
+from tnesi.studio.shown import MOST_TILES
 from tnesi.studio.store import DiskError, Taken
 
 Json = dict[str, Any]
+_PNG = "image/png"
 T = TypeVar("T", bound=Struct)
 
 
@@ -163,10 +165,10 @@ async def _map(session: Session, given: Nothing, request: Request) -> Response:
             np.round(shown_map.mass, 2).tolist(), strict=True,
         )
     ]  # fmt: skip
-    sheet = None
-    if session.shown.kind == "words":
-        for cell, words in zip(cells, session.field_words(layer, shown_map), strict=True):
-            cell["text"] = words
+    sheet, texts = None, await asyncio.to_thread(session.field_texts, layer, shown_map)
+    if texts is not None:
+        for cell, text in zip(cells, texts, strict=True):
+            cell["text"] = text
     else:
         sheet = f"/api/pictures/fields.png?version={version}"
     return JSONResponse(
@@ -213,7 +215,7 @@ async def _field(session: Session, given: Field, request: Request) -> Response:
     if learned is not None and learned.field_class[c] >= 0:
         found["class"] = learned.names[learned.field_class[c]]
         found["certainty"] = round(float(learned.field_certainty[c]), 3)
-    found |= session.shown.details(layer.fields(np.array([c])))
+    found |= session.shown.field_details(layer, c)
     found["neighbors"] = layer.neighbors(c)
     found["rows"] = [session.brief(row) | {"activity": round(s, 4)} for row, s in layer.nearest(c)]
     return JSONResponse(found)
@@ -232,7 +234,7 @@ async def _row(session: Session, given: Row, request: Request) -> Response:
     if layer is not None and layer.rows is None:
         own = layer.activities[[row]]
         fields = own.indices[np.argsort(-own.data, kind="stable")].tolist()
-    details = session.shown.details(session.shown.values([row]))
+    details = session.shown.details(row, whole=True)
     probabilities = {"probabilities": session.suggested(row), "history": history, "fields": fields}
     return JSONResponse({**session.brief(row), **probabilities, **details})
 
@@ -268,13 +270,16 @@ async def _rows_png(session: Session, given: Rows, request: Request) -> Response
         raise RequestError(422, f"{len(rows)} rows are too many: ask for at most {MOST_TILES}")
     for row in rows:
         _existing(session, row)
-    return await _png(request, lambda: session.shown.rows_sheet(rows))
+    return await _picture(request, lambda: (session.shown.rows_sheet(rows), _PNG))
 
 
 async def _row_png(session: Session, given: LargeRow, request: Request) -> Response:
     _with_pictures(session)
     row = _existing(session, given.row)
-    return await _png(request, lambda: session.shown.large(row, given.size))
+    try:
+        return await _picture(request, lambda: session.shown.large(row, given.size))
+    except ImageFileError as error:
+        raise RequestError(404, f"{session.file(row)} {error}") from error
 
 
 async def _fields_png(session: Session, given: Version, request: Request) -> Response:
@@ -282,16 +287,19 @@ async def _fields_png(session: Session, given: Version, request: Request) -> Res
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
         raise RequestError(409, "the map is not made yet: it follows in a moment")
-    return await _png(request, lambda: session.shown.sheet(layer.fields(shown_map.fields), shown_map.columns))
+    return await _picture(
+        request, lambda: (session.shown.fields_sheet(layer, shown_map.fields, shown_map.columns), _PNG)
+    )
 
 
 def _with_pictures(session: Session) -> None:
-    if session.shown.kind == "words":
-        raise RequestError(404, "these rows are shown as words: there are no pictures of them")
+    if not session.shown.has_pictures:
+        raise RequestError(404, "These rows are shown as text and have no pictures")
 
 
-async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
-    return with_etag(request, await asyncio.to_thread(draw), "image/png", "private, no-cache")
+async def _picture(request: Request, draw: Callable[[], tuple[bytes, str]]) -> Response:
+    content, media_type = await asyncio.to_thread(draw)
+    return with_etag(request, content, media_type, "private, no-cache")
 
 
 def with_etag(request: Request, content: bytes, media_type: str, cache_control: str) -> Response:
@@ -311,7 +319,6 @@ def _export(name: str, content: str) -> Endpoint[Any]:
     return Endpoint("GET", f"/api/export/{name}", f"Download {name}", given, answer, content)
 
 
-_PNG = "image/png"
 ENDPOINTS: list[Endpoint[Any]] = [
     Endpoint("GET", "/api/state", "All that the page shows at first", Client, _state),
     Endpoint("GET", "/api/events", "The state after each change", Client, _events, "text/event-stream"),

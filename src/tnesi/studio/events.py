@@ -32,21 +32,21 @@ class _Stream:
     over: bool = False
 
 
-class Bell:
+class ChangeNotifier:
     """Rings in the loop of the server whenever a session has changed, whichever thread has changed it."""
 
     def __init__(self, session: Session) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._streams: list[_Stream] = []
-        session.listen(self.ring)
+        session.listen(self.notify)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody who waits; may be called from any thread."""
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._ring)
+            self._loop.call_soon_threadsafe(self._wake)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -68,7 +68,7 @@ class Bell:
             oldest.over = True
             setattr(oldest.request.state, AUTHORIZED, False)  # if it does not take in its end, it may be cut off
             self._streams.remove(oldest)
-            self._ring()
+            self._wake()
         self._streams.append(stream)
         return True
 
@@ -92,36 +92,36 @@ def event_stream(session: Session, client: str, request: Request) -> Response:
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=headers)
-    bell: Bell = request.app.state.bell
+    notifier: ChangeNotifier = request.app.state.notifier
     stream = _Stream(client, request)
-    if not bell.add(stream):
+    if not notifier.add(stream):
         wait = {"retry-after": str(_RETRY_AFTER)}
         return JSONResponse({"error": "Too many pages are open: close some of them"}, 429, wait)
-    return _EventResponse(session, bell, stream, headers)
+    return _EventResponse(session, notifier, stream, headers)
 
 
 class _EventResponse(StreamingResponse):
     """Sends the events of a registered stream, and removes it whichever way it ends."""
 
-    def __init__(self, session: Session, bell: Bell, stream: _Stream, headers: dict[str, str]) -> None:
-        self._session, self._bell, self._stream = session, bell, stream
-        super().__init__(_events(session, bell, stream), media_type="text/event-stream", headers=headers)
+    def __init__(self, session: Session, notifier: ChangeNotifier, stream: _Stream, headers: dict[str, str]) -> None:
+        self._session, self._notifier, self._stream = session, notifier, stream
+        super().__init__(_events(session, notifier, stream), media_type="text/event-stream", headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            if self._bell.remove(self._stream):
+            if self._notifier.remove(self._stream):
                 self._session.questions.give_back(self._stream.client)
 
 
-async def _events(session: Session, bell: Bell, stream: _Stream) -> AsyncIterator[str]:
+async def _events(session: Session, notifier: ChangeNotifier, stream: _Stream) -> AsyncIterator[str]:
     sent = 0
     while not (session.ending or stream.over):
         version = session.version
         if version != sent:
             sent, text = session.state_text(stream.client)
             yield f"event: state\nid: {sent}\ndata: {text}\n\n"
-            await asyncio.sleep(_CALM * max(1.0, bell.n_streams / 5))
-        elif not await bell.wait(_HEARTBEAT):
+            await asyncio.sleep(_CALM * max(1.0, notifier.n_streams / 5))
+        elif not await notifier.wait(_HEARTBEAT):
             yield ": still here\n\n"

@@ -150,6 +150,6 @@ def write_model(session: Session, learned: Learned, path: Path) -> None:
         "rows": rows.n_rows,
         "labels": int((learned.label >= 0).sum()),
         "note": "labeled in the studio",
-        "columns": rows.feature_names,
+        "columns": None if learned.layer.encoder else rows.feature_names,
     }
-    save(model, path, provenance=provenance, image_shape=rows.image_shape)
+    save(learned.layer.with_encoder(model), path, provenance=provenance, image_shape=rows.image_shape)

@@ -15,15 +15,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from tnesi.data.source import Data
+from tnesi.encoders.choice import Encoder
 from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.execution.settings import Local
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.second_layer import new_labeler
 from tnesi.model.classifier_model import ClassifierModel, StoredRows, activate
-from tnesi.model_file import load, save
+from tnesi.model_file import load, save, split_pipeline
 from tnesi.report.fields import fields_of
 from tnesi.system.progress import iteration_of
 from tnesi.system.threads import resolve_threads
@@ -50,15 +52,18 @@ class Settings:
     seed : int or None
     model : Path or None
         A model file whose first layer is used.
+    encoder : str
+        The encoder of the rows, "none" without one.
     """
 
     fields: Any = None
     seed: int | None = None
     model: Path | None = None
+    encoder: str = "none"
 
     def of_project(self, kept: str) -> bool:
         """Whether a first layer that was learned with other settings will do."""
-        before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed}
+        before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed, "encoder": self.encoder}
         return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
 
     @classmethod
@@ -71,12 +76,13 @@ class Settings:
             )
         fields, seed = before.get("fields"), before.get("seed")
         fields, seed = (value if type(value) is int and value >= 0 else None for value in (fields, seed))
-        return cls(fields, seed)
+        return cls(fields, seed, encoder=str(before.get("encoder", "none")))
 
     def text(self) -> str:
         """Return the settings as they are kept."""
         of_model = {"model": self.model.name} if self.model is not None else {}
-        return json.dumps({"fields": self.fields or "auto", "seed": self.seed or 0, **of_model})
+        settings = {"fields": self.fields or "auto", "seed": self.seed or 0, "encoder": self.encoder}
+        return json.dumps(settings | of_model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +98,27 @@ class FirstLayer:
         Of a classifier on this layer; `random_state` is a seed.
     rows : (n,) array or None
         Which rows of the data `stored` is about; None: all.
+    encoder : Encoder or None
+        By which the rows are encoded.
     """
 
     mixtures: tuple[PoissonMixture, ...]
     stored: StoredRows
     parameters: Mapping[str, Any]
     rows: Array | None = None
+    encoder: Encoder | None = None
 
     @classmethod
-    def of(cls, classifier: SimpletronClassifier, rows: Array | None = None) -> FirstLayer:
-        """Return the first layer of a classifier that knows its training rows."""
+    def of(
+        cls, classifier: SimpletronClassifier, rows: Array | None = None, encoder: Encoder | None = None
+    ) -> FirstLayer:
+        """Return the first layer of a classifier that has its training rows."""
         stored = classifier.model_.rows
         assert stored is not None
         parameters = classifier.get_params(deep=False)
         if classifier.mixture is not None:
             parameters["mixture"] = clone(classifier.mixture).set_params(execution=None)
-        return cls(tuple(classifier.mixtures_), stored, parameters, rows)
+        return cls(tuple(classifier.mixtures_), stored, parameters, rows, encoder)
 
     @property
     def seed(self) -> int:
@@ -129,6 +140,10 @@ class FirstLayer:
     def classifier(self, model: ClassifierModel, **parameters: Any) -> SimpletronClassifier:
         """Return a model on this first layer as an estimator."""
         return SimpletronClassifier.from_model(model, self.mixtures, {**self.parameters, **parameters})
+
+    def with_encoder(self, classifier: SimpletronClassifier) -> SimpletronClassifier | Pipeline:
+        """Return a pipeline of the encoder and a classifier, or only the latter where there is no encoder."""
+        return Pipeline([("encoder", self.encoder), ("classifier", classifier)]) if self.encoder else classifier
 
     @property
     def activities(self) -> sparse.csr_array:
@@ -169,6 +184,16 @@ class FirstLayer:
         best = np.argsort(-shared, kind="stable")[:n]
         return [int(c) for c in best if shared[c] > 0]
 
+    def typical(self, fields: Array) -> Array:
+        """Return for each field the row in which it is most active."""
+        starts, numbers, values = self.by_field.indptr, self.by_field.indices, self.by_field.data
+        ends = starts[fields + 1]
+        best = [
+            numbers[start + values[start:end].argmax()] if end > start else 0
+            for start, end in zip(starts[fields].tolist(), ends.tolist(), strict=True)
+        ]
+        return np.array(best, np.int64) if self.rows is None else self.rows[best]
+
     def nearest(self, field: int, n: int = 24) -> list[tuple[int, float]]:
         """Return the rows in which a field is most active, with its activity."""
         column = self.by_field[:, [field]].tocoo()
@@ -192,7 +217,7 @@ def new_classifier(settings: Settings, **of_mixture: Any) -> SimpletronClassifie
     )
 
 
-def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
+def learn(data: Data, settings: Settings, tell: Tell, encoder: Encoder | None = None) -> FirstLayer:
     """Learn from all rows; `tell` may stop it early."""
 
     def listener(entry: dict[str, Any]) -> bool:
@@ -200,7 +225,7 @@ def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
 
     classifier = new_classifier(settings, execution=Local(callback=listener))
     _fit(classifier, data.X)
-    return FirstLayer.of(classifier)
+    return FirstLayer.of(classifier, encoder=encoder)
 
 
 def preview(data: Data, settings: Settings) -> FirstLayer | None:
@@ -232,20 +257,20 @@ def check_features(path: Path, n_features: int, data: Data) -> None:
 
 def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     """Return the first layer of a model file, with its activities for all rows of these data."""
-    model = load(path)
+    encoder, model = split_pipeline(load(path))
     check_features(path, model.n_features_in_, data)
     mixtures = (model,) if isinstance(model, PoissonMixture) else tuple(model.mixtures_)
     activities = activate([mixture.model_ for mixture in mixtures], data.X, resolve_threads(None))
     parameters = {"mixture": PoissonMixture(mixtures[0].n_components_), "n_mixtures": len(mixtures)}
     stored = StoredRows(activities, None, None, data.rows.n_rows)
-    return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0})
+    return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0}, encoder=encoder)
 
 
 def to_bytes(layer: FirstLayer) -> bytes:
     """Return a first layer with its activities, but no labels, as the bytes of a model file."""
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
-        save(layer.classifier(layer.model), path)
+        save(layer.with_encoder(layer.classifier(layer.model)), path)
         return path.read_bytes()
 
 
@@ -254,9 +279,9 @@ def from_bytes(content: bytes, data: Data) -> FirstLayer:
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
         path.write_bytes(content)
-        model = load(path)
+        encoder, model = split_pipeline(load(path))
     if not isinstance(model, SimpletronClassifier) or model.n_features_in_ != data.rows.n_features:
         raise ValueError("it is of other data")
     if model.activities_.shape[0] != data.rows.n_rows:
         raise ValueError("it is of other data")
-    return FirstLayer.of(model)
+    return FirstLayer.of(model, encoder=encoder)

@@ -113,7 +113,7 @@ class Learner:
             first_look = first_layer.preview(session.data, settings)
             if first_look is not None and not self._closing.is_set():
                 session.publish_layer(first_look, make_map(first_look), "training")
-            layer = first_layer.learn(session.data, settings, self._tell)
+            layer = first_layer.learn(session.data, settings, self._tell, session.encoder)
         if self._closing.is_set():
             return None
         self._unsaved = layer

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from starlette.requests import ClientDisconnect, Request
 
 from tnesi.studio.answers import LONGEST_NAME
-from tnesi.studio.pictures import LARGEST_SIDE, MOST_TILES
+from tnesi.studio.shown import LARGEST_SIDE, MOST_TILES
 
 MOST_BYTES = 2**14
 """Of the body of a request."""

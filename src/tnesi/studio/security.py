@@ -40,7 +40,7 @@ _TOO_LARGE = f"the request has more than {MOST_BYTES} bytes"
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """What is let in.
 
     Attributes
@@ -102,8 +102,8 @@ def _own_names() -> tuple[str, str]:
 class Guard:
     """Refuses what may not come in, limits bodies, and adds the headers that keep the page to itself."""
 
-    def __init__(self, app: Starlette, door: Door) -> None:
-        self.app, self._door = app, door
+    def __init__(self, app: Starlette, policy: AccessPolicy) -> None:
+        self.app, self._policy = app, policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -140,9 +140,9 @@ class Guard:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if "content-length" in headers and "transfer-encoding" in headers:
             return 400, "the request has both Content-Length and Transfer-Encoding: send only one of them"
-        if len(hosts) != 1 or not self._door.is_host(hosts[0]):
+        if len(hosts) != 1 or not self._policy.is_host(hosts[0]):
             return 403, "this is not the name under which the studio was opened: use the address from the terminal"
-        if len(origins) > 1 or not all(map(self._door.is_origin, origins)):
+        if len(origins) > 1 or not all(map(self._policy.is_origin, origins)):
             return 403, "the request comes from another page"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
             return 403, "the request comes from another page"
@@ -153,9 +153,9 @@ class Guard:
             return 413, _TOO_LARGE
         if not scope["path"].startswith("/api/"):
             return None if scope["method"] in _READS else (405, "only reading is possible here")
-        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
+        by_header = self._policy.knows(_bearer(headers.get("authorization", "")))
         if scope["method"] in _READS:
-            if by_header or self._door.knows(self._in_cookie(headers.get("cookie", ""))):
+            if by_header or self._policy.knows(self._in_cookie(headers.get("cookie", ""))):
                 return None
         elif by_header:
             return None if origins else (403, "the request does not say from which page it comes")
@@ -164,18 +164,18 @@ class Guard:
     def _has_token(self, scope: Scope) -> bool:
         """Whether a request has the token anywhere: in its address, in a header or in a cookie."""
         headers = Headers(scope=scope)
-        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
+        by_header = self._policy.knows(_bearer(headers.get("authorization", "")))
         return by_header or self.lets_in(scope["query_string"], headers.get("cookie", ""))
 
     def lets_in(self, query: bytes, cookie: str) -> bool:
         """Whether the page itself may be shown."""
         given = parse_qs(query.decode("latin-1")).get("token", [])
-        return any(self._door.knows(token) for token in given) or self._door.knows(self._in_cookie(cookie))
+        return any(self._policy.knows(token) for token in given) or self._policy.knows(self._in_cookie(cookie))
 
     def _in_cookie(self, header: str) -> str | None:
         """Return the token in a cookie; beside it are cookies of other servers on this machine, of whatever form."""
         pairs = (one.strip().partition("=") for one in header.split(";"))
-        return next((value for name, _, value in pairs if name == self._door.cookie), None)
+        return next((value for name, _, value in pairs if name == self._policy.cookie), None)
 
 
 def _limited(receive: Receive, started: Callable[[], bool]) -> Receive:

@@ -25,8 +25,8 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tnesi.studio.api import ENDPOINTS, respond, with_etag
-from tnesi.studio.events import Bell
-from tnesi.studio.security import AUTHORIZED, Door, Guard
+from tnesi.studio.events import ChangeNotifier
+from tnesi.studio.security import AUTHORIZED, AccessPolicy, Guard
 from tnesi.studio.session import Session
 
 _TYPES = {
@@ -48,8 +48,8 @@ _STRANGER = """<!DOCTYPE html>
 """
 
 
-def create_app(session: Session, door: Door) -> Guard:
-    """Return the application; nothing of it is outside of what the door lets in."""
+def create_app(session: Session, policy: AccessPolicy) -> Guard:
+    """Return the application; nothing of it is outside of what the policy lets in."""
     page = {file.name: file for file in files("tnesi.studio").joinpath("page").iterdir() if file.is_file()}
 
     async def static(request: Request) -> Response:
@@ -65,14 +65,14 @@ def create_app(session: Session, door: Door) -> Guard:
         if not guard.lets_in(request.url.query.encode(), request.headers.get("cookie", "")):
             return HTMLResponse(_STRANGER, 401)
         if "token" not in request.query_params:  # a new tab, or a bookmark: the page needs it
-            return RedirectResponse(f"/?token={door.token}", 303)
+            return RedirectResponse(f"/?token={policy.token}", 303)
         response = _page_file("index.html", request)
-        response.set_cookie(door.cookie, door.token, httponly=True, samesite="strict", path="/")
+        response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict", path="/")
         return response
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        app.state.bell = Bell(session)
+        app.state.notifier = ChangeNotifier(session)
         yield
 
     routes = [Route("/", index), Route("/page/{name}", static)]
@@ -80,7 +80,7 @@ def create_app(session: Session, door: Door) -> Guard:
         answer = partial(respond, endpoint, session)
         routes.append(Route(endpoint.address, answer, methods=[endpoint.method]))
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_error, Exception: _error})
-    guard = Guard(app, door)
+    guard = Guard(app, policy)
     return guard
 
 
@@ -141,10 +141,10 @@ class _Connection(H11Protocol):
 class Server(uvicorn.Server):
     """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
-    def __init__(self, session: Session, door: Door) -> None:
+    def __init__(self, session: Session, policy: AccessPolicy) -> None:
         self._session = session
         config = uvicorn.Config(
-            create_app(session, door), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
+            create_app(session, policy), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
             http=_Connection, loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
         )  # fmt: skip
         super().__init__(config)

@@ -14,6 +14,8 @@ from typing import Any
 
 from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
+from tnesi.encoders.choice import Encoder
+from tnesi.encoders.image_files import Problem
 from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
@@ -21,12 +23,14 @@ from tnesi.studio.field_map import FieldMap
 from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.learned import Learned
 from tnesi.studio.learner import Learner
+from tnesi.studio.originals import shown_rows
 from tnesi.studio.outlook import Conflict, Step, advice
-from tnesi.studio.pictures import Shown
 from tnesi.studio.questions import Questions
 from tnesi.studio.store import Store
 
 MOST_POINTS = 200
+_LISTED = 100
+"""Files that were left out."""
 Json = dict[str, Any]
 
 
@@ -50,9 +54,20 @@ class Session:
         Whether somebody has told the server to end.
     """
 
-    def __init__(self, data: Data, store: Store, settings: Settings, explain: Callable[[Exception], str] = str) -> None:
-        self.data, self.store, self._explain = data, store, explain
-        self.shown, self._note = Shown(data), unequal_columns(data)
+    def __init__(
+        self,
+        data: Data,
+        store: Store,
+        settings: Settings,
+        explain: Callable[[Exception], str] = str,
+        *,
+        encoder: Encoder | None = None,
+        skipped: Sequence[Problem] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.data, self.store, self.encoder, self._explain = data, store, encoder, explain
+        self._skipped, self._notes = skipped, notes
+        self.shown, self._note = shown_rows(data, encoder), None if encoder else unequal_columns(data)
         self.questions = Questions(data.rows.n_rows)
         self.layer: FirstLayer | None = None
         self.map: FieldMap | None = None
@@ -66,7 +81,7 @@ class Session:
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._common: tuple[Json, str] = ({}, "")
-        self._words: tuple[FieldMap | None, list[str]] = (None, [])
+        self._texts: tuple[FieldMap | None, list[str] | None] = (None, None)
         self._learner = Learner(self, settings)
         self._scratch: list[Path] = []
 
@@ -114,8 +129,8 @@ class Session:
         self._changed()
 
     def publish_layer(self, layer: FirstLayer, field_map: FieldMap, phase: str) -> None:
-        if self.data.rows.feature_names is not None:
-            self.shown.know_usual(layer.usual())
+        if self.shown.features is not None:
+            self.shown.features.set_average(layer.usual())
         with self._lock:
             self.layer, self.map = layer, field_map
             self.map_version += 1
@@ -175,7 +190,10 @@ class Session:
             "project": self.store.project,
             "kind": self.shown.kind,
             "natural": bool(self.files),
+            "photos": self.shown.photos,
             "note": self._note,
+            "notes": list(self._notes),
+            "skipped": {"total": len(self._skipped), "files": [str(one) for one in self._skipped[:_LISTED]]},
         }
 
     @cached_property
@@ -262,7 +280,7 @@ class Session:
                     "probability": round(one.probability, 4),
                     "text": f"this {label} sits among {several}: look again",
                 }
-                found.append(self.with_words(entry))
+                found.append(entry | self.shown.brief(one.row))
         return found
 
     def question(self, client: str) -> Json | None:
@@ -282,7 +300,7 @@ class Session:
             "classes": [str(name) for name in question.classes],
             "number": len(view.labels) + len(view.skips) + 1,
             "file": self.file(question.row),
-            **self.shown.details(self.shown.values([question.row])),
+            **self.shown.details(question.row),
         }
 
     def suggested(self, row: int, n: int = 5) -> list[tuple[str, float]]:
@@ -305,20 +323,13 @@ class Session:
                 "probability": round(float(learned.probability[row]), 4),
                 "margin": round(float(learned.margin[row]), 4),
             }
-        return self.with_words(entry)
+        return entry | self.shown.brief(row)
 
-    def field_words(self, layer: FirstLayer, shown_map: FieldMap) -> list[str]:
-        """Return the word that stands for each field on the map."""
-        if self._words[0] is not shown_map:
-            values = layer.fields(shown_map.fields)
-            self._words = shown_map, [next(iter(self.shown.few_words(one, 1)), "") for one in values]
-        return self._words[1]
-
-    def with_words(self, entry: Json) -> Json:
-        """Add the few words that stand for a row, where rows are shown so."""
-        if self.shown.kind == "words":
-            entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
-        return entry
+    def field_texts(self, layer: FirstLayer, shown_map: FieldMap) -> list[str] | None:
+        """Return a few words for each field on the map, None where fields have pictures."""
+        if self._texts[0] is not shown_map:
+            self._texts = shown_map, self.shown.field_texts(layer, shown_map.fields)
+        return self._texts[1]
 
 
 def _readable(texts: Sequence[str]) -> Iterator[Json]:

@@ -1,7 +1,7 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
 import { download, path } from "./api.js";
 import { isDark } from "./colors.js";
-import { capital, el, kept, plural, setText } from "./dom.js";
+import { capital, count, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { notice, warn } from "./notice.js";
 import { lineListeners, now, watch } from "./state.js";
@@ -111,11 +111,25 @@ function render(state) {
     root.dataset.natural = "1";
     restyle();
   }
-  by("invert").hidden = data.kind !== "image";
+  root.dataset.photos = data.photos ? "1" : "0";
+  by("invert").hidden = data.kind !== "image" || data.photos;
+  renderNotes(data);
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);
   renderStatus(state);
   renderBanner();
+}
+
+/** What should be known of the data: labels that came with them, and files that were left out. */
+function renderNotes({ notes = [], skipped }) {
+  const card = by("notes");
+  const lines = [...notes];
+  if (skipped?.total) lines.push(`${plural(skipped.total, "file was", "files were")} left out because ${skipped.total === 1 ? "it" : "they"} cannot be read:`);
+  card.hidden = lines.length === 0;
+  if (card.hidden || by("notes-body").childElementCount) return;
+  const files = (skipped?.files ?? []).map((text) => el("li", {}, text));
+  if (skipped?.total > files.length) files.push(el("li", {}, `and ${count(skipped.total - files.length)} more`));
+  by("notes-body").append(...lines.map((text) => el("p", {}, text)), el("ul", { class: "skipped", hidden: files.length === 0, tabindex: "0", "aria-label": "Files left out" }, ...files));
 }
 
 function renderProgress(state) {

@@ -89,7 +89,7 @@ function move(i, follow) {
 function describe(cell) {
   const name = cell.class >= 0 ? painter.map.classes[cell.class] : null;
   const what = name ? `class ${name}, certainty ${percent(cell.certainty, 0)}` : "no class yet";
-  return `Field ${cell.field}${cell.text ? ` (${cell.text})` : ""}: ${what}, stands for ${aboutRows(cell.mass)}`;
+  return `Field ${cell.field}${cell.text ? ` (${cell.text.replaceAll("\n", ", ")})` : ""}: ${what}, stands for ${aboutRows(cell.mass)}`;
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
