@@ -73,7 +73,8 @@ def test_image_files_are_upright_in_color_and_fit(tmp_path: Path) -> None:
     assert Image.open(io.BytesIO(shown.large(0, LARGEST_SIDE)[0])).size == (100, 200)  # at most its own size
     assert Image.open(io.BytesIO(shown.large(1, 280)[0])).size == (280, 280)  # pixels as squares
     sheet = np.asarray(Image.open(io.BytesIO(shown.rows_sheet([0, 1, 2])))).astype(int)
-    assert sheet.shape == (64, 192, 3)
+    assert sheet.shape == (64, 192, 4)
+    assert sheet[32, 0, 3] == 0 < sheet[32, 32, 3]  # transparent beside a picture in portrait format
     assert sheet[8, 32, 0] > 150 > sheet[56, 32, 0]
     assert np.ptp(sheet[:, 128:]) == 0  # a file that cannot be read any more is a gray tile
     with pytest.raises(ImageFileError, match="is empty"):

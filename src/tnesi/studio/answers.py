@@ -14,8 +14,6 @@ from tnesi.data.label_values import INTEGER, MISSING
 LONGEST_NAME = 100
 MOST_CLASSES = 300
 _KEYS = "123456789"
-_COMMANDS = frozenset("uUsS")
-"""Keys that mean something else on the page: undo and skip."""
 _JOINED = re.compile("(?<=[^\\x00-\\x7f\\u200c\\u200d])[\\u200c\\u200d](?=[^\\x00-\\x7f\\u200c\\u200d])")
 """Marks between letters of some scripts, and between the parts of an emoji, that are not printed by themselves."""
 
@@ -242,8 +240,7 @@ class Answers:
 
 
 def _own_key(name: str) -> str | None:
-    fits = len(name) == 1 and name.isascii() and name.isalnum() and name not in _COMMANDS
-    return name if fits else None
+    return name if len(name) == 1 and name.isascii() and name.isalnum() else None
 
 
 def class_name(text: str) -> str:

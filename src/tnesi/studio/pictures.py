@@ -156,7 +156,7 @@ class ImageFiles(Shown):
         return {}
 
     def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]]:
-        return np.stack([255 - self._tile_of(row).mean(axis=2).ravel() for row in rows]), self.tile
+        return np.stack([255 - self._tile_of(row)[..., :3].mean(axis=2).ravel() for row in rows]), self.tile
 
     def rows_sheet(self, rows: Sequence[int]) -> bytes:
         return _sheet((self._tile_of(row) for row in rows), len(rows), SHEET_COLUMNS, self.tile)
@@ -182,20 +182,20 @@ class ImageFiles(Shown):
         return pixels
 
     def _read_tile(self, row: int) -> Array:
-        """Return a tile that the picture fills; what sticks out of the square is cut off."""
-        tile = np.full((_TILE, _TILE, 3), _UNREADABLE, np.uint8)
+        """Return a tile with the whole picture; around it the tile is transparent."""
+        tile = np.full((_TILE, _TILE, 4), _UNREADABLE, np.uint8)
         try:
-            pixels = self._read(row, 2 * _TILE)
+            pixels = self._read(row, _TILE)
         except ImageFileError:
             return tile
+        factor = max(1, _TILE // max(pixels.shape[:2]))
+        pixels = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
         height, width = pixels.shape[:2]
-        from PIL import Image
-
-        side = min(height, width)
-        top, left = (height - side) // 2, (width - side) // 2
-        square = Image.fromarray(pixels[top : top + side, left : left + side])
-        resampling = Image.Resampling.BOX if side >= _TILE else Image.Resampling.NEAREST
-        return np.asarray(square.resize((_TILE, _TILE), resampling))
+        top, left = (_TILE - height) // 2, (_TILE - width) // 2
+        tile[:] = (255, 255, 255, 0)
+        tile[top : top + height, left : left + width, :3] = pixels
+        tile[top : top + height, left : left + width, 3] = 255
+        return tile
 
 
 def _sheet(tiles: Iterable[Array], n: int, columns: int, tile: tuple[int, int]) -> bytes:

@@ -71,7 +71,7 @@ def test_undo_is_seen_in_the_gallery(person: Any) -> None:
         page.keyboard.press(other)
         page.wait_for_selector(f"#panel-gallery li[data-row='{row}'] .tile.labeled .tile-name:text-is('{other}')")
         person.wait_for_answers(30 + n)
-        page.keyboard.press("u")
+        page.keyboard.press("ArrowLeft")
         page.wait_for_selector(f"{named.format(row)}:text-is('{name}')")
     assert page.locator("#panel-gallery li[data-row='40'] .tile.labeled").count() == 0
     assert page.locator("#panel-gallery li[data-row='5'] .tile.labeled").count() == 1
@@ -141,7 +141,7 @@ def test_renaming_and_merging(person: Any) -> None:
     assert page.locator("#question .choice").count() == 9
     person.wait_for_answers(30)
     page.wait_for_selector("#question .notice:has-text('seven is 1 now; U takes it back')")
-    page.keyboard.press("u")
+    page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#question .notice:has-text('seven is not called 1 any more')")
     page.wait_for_selector("#question .choice[data-key='seven']")
 

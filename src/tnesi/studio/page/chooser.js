@@ -48,7 +48,8 @@ export class Chooser {
       this.clear();
       this.input.blur();
     });
-    this.disabled = false;
+    this.disabled = false; // while an answer is being saved: names can be typed for the next question
+    this.closed = false; // where there is nothing to answer
     this.#tell();
   }
 
@@ -81,8 +82,7 @@ export class Chooser {
       button.setAttribute("aria-label", one.name === current ? `${said}, the label now` : said);
     });
     keep(this.known, classes, (one) => one.name, (one) => el("option", { value: one.name }));
-    this.input.disabled = this.disabled;
-    this.confirm.disabled = this.disabled;
+    this.input.disabled = this.confirm.disabled = this.closed;
     this.#tell();
   }
 
@@ -101,12 +101,12 @@ export class Chooser {
   #tell() {
     const name = this.input.value.trim();
     const same = name ? meant(name) : undefined;
-    setText(this.hint, !name ? "Enter starts and confirms a name." : same ? `Enter: class ${same.name}` : `Enter: new class “${name}”`);
+    setText(this.hint, !name ? "Press Enter, type, press Enter." : same ? `Enter: class ${same.name}` : `Enter: new class “${name}”`);
   }
 
   #typed() {
     const name = this.input.value.trim();
-    if (!name || this.disabled) return;
+    if (!name || this.closed) return;
     const label = meant(name)?.name ?? name;
     this.clear();
     this.input.blur();
@@ -115,7 +115,7 @@ export class Chooser {
 
   /** Start a name with what was typed. */
   begin(text) {
-    if (this.disabled) return;
+    if (this.closed) return;
     this.input.focus();
     this.input.value += text;
     this.#tell();

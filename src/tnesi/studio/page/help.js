@@ -9,8 +9,8 @@ const KEYS = [
   [["a", "…", "z"], "answer with the class of that name, if its name is one letter"],
   [["Enter"], "start a class name; Enter again confirms it, Esc leaves the box"],
   [["any other"], "starts a new class name with that character"],
-  [["S"], "skip: you do not know, or it is none of them"],
-  [["U"], "undo, as often as you like, back to the beginning"],
+  [["→"], "skip: you do not know, or it is none of them"],
+  [["←", "Ctrl", "Z"], "undo, as often as you like, back to the first answer"],
   [["?"], "this help; Esc closes it"],
   [["←", "↑", "↓", "→"], "on the map: go from field to field; Enter opens one"],
 ];

@@ -4,12 +4,13 @@ import { paint } from "./colors.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
-import { aboutRows } from "./pictures.js";
+import { aboutRows, hasPhotos, kind } from "./pictures.js";
 import { classOf, lineListeners, now, watch } from "./state.js";
 
 const SMALLEST = 18;
 const SMALLEST_TOUCHED = 26;
-const LARGEST = 52;
+const LARGEST = { image: 52, profile: 52, words: 72, document: 84, table: 104 };
+const LARGEST_PHOTO = 72;
 const READABLE = 30; // cells shrink to this to fit the height, not further
 
 const parts = {};
@@ -126,7 +127,7 @@ function fit() {
   const least = matchMedia("(pointer: coarse)").matches ? SMALLEST_TOUCHED : SMALLEST;
   const { columns, rows } = painter.map;
   const [wide, high] = [Math.floor(parts.scroll.clientWidth / columns), Math.floor(parts.scroll.clientHeight / rows)];
-  const cell = Math.max(least, Math.min(LARGEST, wide, Math.max(high, READABLE)));
+  const cell = Math.max(least, Math.min(hasPhotos() ? LARGEST_PHOTO : LARGEST[kind()], wide, Math.max(high, READABLE)));
   if (cell === painter.cell && painter.fitted === painter.map) return;
   painter.fitted = painter.map;
   painter.resize(cell);

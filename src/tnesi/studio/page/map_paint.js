@@ -11,6 +11,14 @@ const WEAK = 0.2; // strength of a class that is hardly certain
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
+/** Cut what is too long to `n` characters; of "column=value" the value stays as far as possible. */
+function shortened(text, n) {
+  const at = text.search(/[=~]/);
+  if (at < 0) return `${text.slice(0, n - 1)}…`;
+  const column = Math.max(1, n - 1 - (text.length - at));
+  return (column < at ? `${text.slice(0, column)}…${text.slice(at)}` : text).slice(0, n);
+}
+
 export class MapPainter {
   constructor(canvas) {
     this.canvas = canvas;
@@ -136,7 +144,7 @@ export class MapPainter {
     lines.forEach((line, i) => {
       context.font = "12px system-ui, sans-serif";
       const size = (12 * (side - 4)) / context.measureText(line).width;
-      const fits = size >= SMALLEST_WORD ? line : `${line.slice(0, Math.max(2, Math.floor((line.length * size) / SMALLEST_WORD) - 1))}…`;
+      const fits = size >= SMALLEST_WORD ? line : shortened(line, Math.max(3, Math.floor((line.length * size) / SMALLEST_WORD)));
       context.font = `${Math.max(SMALLEST_WORD, Math.min(12, size))}px system-ui, sans-serif`;
       context.fillText(fits, x + side / 2, y + side / 2 + (i - (lines.length - 1) / 2) * LINE);
     });

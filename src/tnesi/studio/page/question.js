@@ -9,16 +9,16 @@ import { openRow, tellRelabel } from "./row.js";
 import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
-const GLANCE = 150; // milliseconds: keys this soon after a picture came were meant for the one before
+const MOST_WAITING = 20;
 const SLOW = 350; // milliseconds after which a save is worth a word
 
 const parts = {};
 const trail = [];
 let shown = null; // the question on the page, only once its picture is there
-let shownAt = 0;
 let coming = null; // the question whose picture is being loaded
 let trailKey = null; // where the last answers are kept in the browser
-let pending = null; // the answer to `shown` that the server has not acknowledged yet
+let pending = null; // the answer to `shown`, until the next question is on the page
+const waiting = []; // answers typed meanwhile, for the next questions
 
 export function startQuestion() {
   const body = document.getElementById("question-body");
@@ -27,8 +27,8 @@ export function startQuestion() {
   parts.row = document.getElementById("question-row");
   parts.reason = el("p", { class: "reason" });
   parts.chooser = new Chooser(answer);
-  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, "Undo", el("kbd", {}, "U"));
-  parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, "Skip", el("kbd", {}, "S"));
+  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo, title: "Undo (← or Ctrl+Z)", "aria-keyshortcuts": "ArrowLeft Control+Z" }, "Undo", el("kbd", {}, "←"));
+  parts.skip = el("button", { type: "button", class: "button quiet", onclick: () => skip("pointer"), title: "Skip (→)", "aria-keyshortcuts": "ArrowRight" }, "Skip", el("kbd", {}, "→"));
   parts.trail = el("ol", { class: "trail", "aria-label": "Last answers" });
   body.append(
     el("div", { class: "example asked" }, parts.reason, parts.frame, line, el("div", { class: "actions" }, parts.undo, parts.skip)),
@@ -56,6 +56,7 @@ async function present(question) {
   coming = question;
   if (!question) {
     shown = null;
+    waiting.length = 0;
     render();
     return;
   }
@@ -63,11 +64,11 @@ async function present(question) {
   if (coming !== question) return; // another one came in the meantime
   coming = null;
   shown = question;
-  shownAt = performance.now();
   pending = null;
   parts.frame.replaceChildren(picture);
   render();
   announce(`Question ${question.number}: what is row ${question.row}? ${sentence(question.reason)}`);
+  waiting.shift()?.();
 }
 
 /** What the program is doing until the first question comes. */
@@ -105,6 +106,7 @@ function render() {
   setText(parts.row, shown ? `Question ${shown.number} · ${rowName(shown)}` : "");
   setText(parts.reason, shown ? sentence(shown.reason) : waitingFor(state));
   parts.chooser.disabled = blocked;
+  parts.chooser.closed = !shown && pending === null;
   parts.chooser.update(shown?.suggested);
   parts.chooser.mark(pending?.label ?? null);
   parts.skip.disabled = blocked;
@@ -165,19 +167,24 @@ function goOn() {
   if (now.state) fromState(now.state);
 }
 
-const tooSoon = () => performance.now() - shownAt < GLANCE;
+/** Keep an answer that is typed before the next question is on the page; nothing that is typed is lost. */
+function wait(act) {
+  if (waiting.length < MOST_WAITING) waiting.push(act);
+}
 
 /** Answer the question on the page. */
 export async function answer(label, how = "key") {
-  if (!shown || pending || (how === "key" && tooSoon())) return;
+  if (pending && how !== "pointer") return wait(() => answer(label, how));
+  if (!shown || pending) return;
   const { row, number } = shown;
   const entry = await give("label", { row, label, question: number }, `${label}`);
   if (how === "pointer") parts.card.focus({ preventScroll: true });
   return entry;
 }
 
-export async function skip(event) {
-  if (!shown || pending || (!event && tooSoon())) return;
+export async function skip(how = "key") {
+  if (pending && how !== "pointer") return wait(() => skip(how));
+  if (!shown || pending) return;
   await give("skip", { row: shown.row }, "Skipped");
 }
 
@@ -192,6 +199,7 @@ async function give(kind, what, said) {
     next(entry, response);
   } catch (error) {
     if (pending === entry) pending = null;
+    waiting.length = 0;
     warn(error.message);
     render();
   } finally {
@@ -207,10 +215,12 @@ function next(entry, response) {
   if (response.question && response.question.row === shown?.row && entry.row === undefined) {
     pending = null;
     render();
+    waiting.shift()?.();
   } else present(response.question ?? null);
 }
 
 export async function undo() {
+  if (waiting.pop()) return notice("Taken back");
   if (!now.state?.answers.can_undo && outbox.unsaved() === 0) {
     notice("Nothing to undo");
     return;
@@ -250,11 +260,6 @@ export function inView() {
   parts.card.scrollIntoView({ block: "start" });
   notice("Here is the question: press the key again");
   return false;
-}
-
-/** Show which of the two buttons a key is about to press. */
-export function press(key) {
-  for (const [own, button] of Object.entries({ u: parts.undo, s: parts.skip })) button.classList.toggle("pressed", key?.toLowerCase() === own);
 }
 
 /** A class has another name: the last answers tell it, and the old one again when that is undone. */

@@ -109,7 +109,7 @@ function startRename() {
       setText(hint, "Saving");
       await outbox.give("rename", { old, name }).saved;
       renameTrail(old, name);
-      notice(`${old} is ${name} now; U takes it back`);
+      notice(`${old} is ${name} now; Ctrl+Z takes it back`);
       if (renamed === old) panel.close();
     } catch (error) {
       setText(hint, error.message);
