@@ -242,7 +242,7 @@ def test_a_folder_of_images(run: Callable[..., Any], refused: Callable[..., str]
     assert "give a file outside of that folder" in refused("photos", "--project", "photos/mine.sqlite")
     studio = run("photos")
     state = studio.ready()
-    assert (state["data"]["kind"], state["data"]["image_shape"]) == ("image", [8, 8])
+    assert (state["data"]["kind"], state["data"]["photos"]) == ("image", True)
     studio.ask("POST", "/api/answers", {"client": "a", "row": 7, "label": "seven"})
     lines = studio.ask("GET", "/api/export/labels.csv").decode().splitlines()
     assert lines[0] == "row,label,file"
@@ -266,7 +266,7 @@ def test_the_fields_of_a_model(
 def test_other_interfaces_are_warned_of(run: Callable[..., Any]) -> None:
     studio = run("digits", "--host", "0.0.0.0", "--fields", 20)
     said = " ".join(studio.log.read_text().split())
-    assert "everybody who can reach this machine and knows the address with its token" in said
+    assert "anyone who can reach this machine and has the address with its token" in said
     assert studio.ask("GET", "/api/state")["data"]["name"] == "digits"
 
 
@@ -284,6 +284,7 @@ def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path
     for wrong_number in ("many", "0", "-3"):
         assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")
     assert "there are 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
+    assert "give auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",
@@ -293,7 +294,7 @@ def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path
     }
     for wrong, text in values.items():
         np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 2), wrong), axis=1))
-        assert text in refused("wrong.npy")
+        assert text in refused("wrong.npy", "--encoder", "none")
     assert not (tmp_path / "wrong.npy.studio.sqlite").exists()
     np.save(tmp_path / "rows.npy", np.ones((20, 5)))
     studio = run("rows.npy")

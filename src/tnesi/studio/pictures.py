@@ -165,12 +165,12 @@ class ImageFiles(Shown):
         return _sheet((self._tile_of(row) for row in layer.typical(fields).tolist()), len(fields), columns, self.tile)
 
     def large(self, row: int, size: int) -> tuple[bytes, str]:
-        """Return a row as a JPEG that fits into a square; pictures are not enlarged, except to squares of pixels."""
+        """Return a row as a JPEG that fits into a square; only very small pictures are enlarged."""
         from PIL import Image
 
         pixels = self._read(row, size)
-        if factor := min(size, 512) // (2 * max(pixels.shape[:2])):
-            pixels = pixels.repeat(2 * factor, axis=0).repeat(2 * factor, axis=1)
+        if max(pixels.shape[:2]) <= _TILE and (factor := min(size, 512) // max(pixels.shape[:2])) > 1:
+            pixels = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
         with io.BytesIO() as out:
             Image.fromarray(pixels).save(out, format="JPEG", quality=_QUALITY)
             return out.getvalue(), "image/jpeg"
