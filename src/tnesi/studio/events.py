@@ -1,4 +1,4 @@
-"""Server-sent events: the state after each change, to everybody who listens."""
+"""Server-sent events: the state after each change."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tnesi.studio.security import AUTHORIZED
 from tnesi.studio.session import Session
 
 _MOST_STREAMS = 100
-"""At a time; other requests need connections too."""
+"""Simultaneous streams; other requests need connections, too."""
 _RETRY_AFTER = 10
 """Seconds."""
 _HEARTBEAT = 10.0
 _CALM = 0.1
-"""Seconds between two states, at least (longer where many listen): what comes in between is in the later one."""
+"""Minimum seconds between two states, longer with many streams; intermediate states are merged."""
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class _Stream:
 
 
 class ChangeNotifier:
-    """Rings in the loop of the server whenever a session has changed, whichever thread has changed it."""
+    """Wakes the event streams, in the server's event loop, when any thread has changed the session."""
 
     def __init__(self, session: Session) -> None:
         self._loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class ChangeNotifier:
         session.listen(self.notify)
 
     def notify(self) -> None:
-        """Wake everybody who waits; may be called from any thread."""
+        """Wake all waiting streams; may be called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -57,8 +57,8 @@ class ChangeNotifier:
     def add(self, stream: _Stream) -> bool:
         """Register a stream; return whether there is room.
 
-        At the limit it replaces the oldest stream of the client that has most of them. If no client has more than one,
-        there is no room.
+        At the limit, a new stream replaces the oldest one of the client with the most streams. If no client has more
+        than one, there is no room.
         """
         if len(self._streams) >= _MOST_STREAMS:
             client, n = Counter(one.client for one in self._streams).most_common(1)[0]
@@ -66,20 +66,20 @@ class ChangeNotifier:
                 return False
             oldest = next(one for one in self._streams if one.client == client)
             oldest.over = True
-            setattr(oldest.request.state, AUTHORIZED, False)  # if it does not take in its end, it may be cut off
+            setattr(oldest.request.state, AUTHORIZED, False)  # if it does not read to its end, it may be closed
             self._streams.remove(oldest)
             self._wake()
         self._streams.append(stream)
         return True
 
     def remove(self, stream: _Stream) -> bool:
-        """Forget a stream; return whether it was the last one of its client."""
+        """Remove a stream; return whether it was the last one of its client."""
         if stream in self._streams:
             self._streams.remove(stream)
         return all(one.client != stream.client for one in self._streams)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a change; return whether there was one in so many seconds."""
+        """Wait for a change for at most `seconds`; return whether there was one."""
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
@@ -96,7 +96,7 @@ def event_stream(session: Session, client: str, request: Request) -> Response:
     stream = _Stream(client, request)
     if not notifier.add(stream):
         wait = {"retry-after": str(_RETRY_AFTER)}
-        return JSONResponse({"error": "Too many pages are open: close some of them"}, 429, wait)
+        return JSONResponse({"error": "Too many pages are open: close some"}, 429, wait)
     return _EventResponse(session, notifier, stream, headers)
 
 

@@ -162,7 +162,7 @@ class Session:
 
     def heard(self) -> None:
         """Hear that an answer is on the disk."""
-        self._learner.hear()
+        self._learner.notify()
         self._changed()
 
     def _changed(self) -> None:

@@ -64,7 +64,7 @@ def test_documents(studio: Studios, visit: Studios, tmp_path: Path) -> None:
     page, row = person.page, person.wait_for_question()
     text = (tmp_path / "articles" / f"{row:03}.txt").read_text()
     folded = page.inner_text("#question .document p")
-    assert folded.removesuffix(" …") == text[:1500].strip()
+    assert folded.removesuffix(" …").strip() == text[:1500].strip()
     page.click("#question .document button")
     page.wait_for_function(
         "n => document.querySelector('#question .document p').textContent.length >= n", arg=len(text)
