@@ -29,7 +29,7 @@ def test_the_state_before_any_answer(page: Any) -> None:
     assert state["answers"] == {"labels": 0, "skips": 0, "total": 0, "last": 0, "can_undo": False, "learned": 0}
     assert state["advice"]["kind"] == "need_classes"
     assert state["data"]["kind"] == "image"
-    assert "there is no label" in state["question"]["reason"]
+    assert "no label yet" in state["question"]["reason"]
     assert len(json.dumps(state)) < 50_000
 
 
@@ -91,7 +91,7 @@ def test_undo_asks_again_and_goes_back_to_the_beginning(page: Any) -> None:
         assert page.get("/api/state?client=a")["question"]["row"] == undone["undone"]["row"]
         assert page.get("/api/state")["answers"]["labels"] == left
     assert undone["undone"]["row"] == first
-    assert page.ask("POST", "/api/undo", {"client": "a"}, 409)["error"] == "there is nothing left to undo"
+    assert page.ask("POST", "/api/undo", {"client": "a"}, 409)["error"] == "Nothing to undo"
     assert page.learned()["classes"] == []
 
 

@@ -68,15 +68,19 @@ def customers(path: Path, n: int = 120) -> Path:
     return path
 
 
-def answer_all(studio: Any, label: Label, n: int) -> Any:
-    """Answer questions; return the state when they are learned from."""
+def answer_all(studio: Any, label: Label, n: int, waiting: Any) -> Any:
+    """Answer questions; return the state when they are learned from and there is a map."""
     question = studio.ready()["question"]
     for _ in range(n):
         body = {"client": "a", "row": question["row"], "label": label(question)}
         question = studio.ask("POST", "/api/answers", body)["question"]
-    while (state := studio.ask("GET", "/api/state?client=a"))["busy"]:
-        pass
-    return state
+    return waiting(lambda: settled(studio))
+
+
+def settled(studio: Any) -> Any:
+    """Return the state, if all is learned and there is a map."""
+    state = studio.ask("GET", "/api/state?client=a")
+    return not state["busy"] and state["map_version"] and state
 
 
 def predicted(model: Path, data: Path, code: int = 0) -> list[dict[str, str]]:
@@ -98,12 +102,12 @@ def test_photographs(run: Run, tmp_path: Path, waiting: Any) -> None:
     assert "Encoded 60 images as" in said
     assert "2 files were skipped" in said
     assert "broken.jpg" in said
-    state = answer_all(studio, lambda question: question["file"][4:-4], 9)
+    state = answer_all(studio, lambda question: question["file"][4:-4], 9, waiting)
     about = state["data"]
     assert (about["kind"], about["rows"], about["photos"], about["skipped"]["total"]) == ("image", 60, True, 2)
     large = Image.open(io.BytesIO(studio.ask("GET", "/api/pictures/row/1.png?size=4096")))
     assert (large.format, large.mode, large.size) == ("JPEG", "RGB", (120, 90))
-    cells = waiting(lambda: studio.ask("GET", "/api/map")["cells"])
+    cells = studio.ask("GET", "/api/map")["cells"]
     sheet = np.asarray(Image.open(io.BytesIO(studio.ask("GET", "/api/pictures/fields.png"))))
     assert sheet.shape[2] == 4  # photographs, not gradients
     field = studio.ask("GET", f"/api/fields/{cells[0]['field']}")
@@ -119,7 +123,8 @@ def test_photographs(run: Run, tmp_path: Path, waiting: Any) -> None:
     studio.end()
     again = run("photos")  # with the same first layer and encoder
     again.ready()
-    assert waiting(lambda: again.ask("GET", "/api/map"))["cells"] == before
+    waiting(lambda: settled(again))
+    assert again.ask("GET", "/api/map")["cells"] == before
     assert export(again, tmp_path / "again.tnesi").stat().st_size > 0
     assert predicted(tmp_path / "again.tnesi", tmp_path / "photos", code=3) == found
     again.end()
@@ -138,13 +143,13 @@ def test_documents(run: Run, tmp_path: Path, waiting: Any) -> None:
     def topic(question: Any) -> str:
         return "space" if any(word in question["text"] for word in TOPICS["space"].split()) else "cars"
 
-    state = answer_all(studio, topic, 6)
+    state = answer_all(studio, topic, 6, waiting)
     assert state["data"]["kind"] == "document"
     assert any("80 labels" in note for note in state["data"]["notes"])
     row = studio.ask("GET", "/api/rows/0")
     assert len(row["text"]) == row["text_length"] > 3000  # whole on request
     words = {word for topic in TOPICS.values() for word in topic.split()}
-    cells = waiting(lambda: studio.ask("GET", "/api/map")["cells"])
+    cells = studio.ask("GET", "/api/map")["cells"]
     assert all(set(cell["text"].split("\n")) <= words for cell in cells)  # telling ones, never "the"
     assert studio.ask("GET", "/api/gallery")["rows"][0]["snippet"]
     found = predicted(export(studio, tmp_path / "model.tnesi"), tmp_path / "articles")
@@ -155,12 +160,12 @@ def test_documents(run: Run, tmp_path: Path, waiting: Any) -> None:
 def test_a_table(run: Run, tmp_path: Path, waiting: Any) -> None:
     customers(tmp_path / "customers.csv")
     studio = run("customers.csv")
-    state = answer_all(studio, lambda question: dict(question["columns"])["plan"], 6)
+    state = answer_all(studio, lambda question: dict(question["columns"])["plan"], 6, waiting)
     assert state["data"]["kind"] == "table"
     assert any("customer_id" in note for note in state["data"]["notes"])
     row = dict(studio.ask("GET", "/api/rows/10")["columns"])
     assert (row["customer_id"], row["plan"], row["balance"]) == ("C00010", "basic", None)
-    cells = waiting(lambda: studio.ask("GET", "/api/map")["cells"])
+    cells = studio.ask("GET", "/api/map")["cells"]
     assert all("~" in cell["text"] or "=" in cell["text"] for cell in cells)
     found = predicted(export(studio, tmp_path / "model.tnesi"), tmp_path / "customers.csv")
     assert np.mean([one["label"] == ("basic", "plus")[i % 2] for i, one in enumerate(found)]) > 0.9

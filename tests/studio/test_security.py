@@ -336,7 +336,7 @@ def test_busy_connections_are_not_closed_for_new_ones(crowded: Any, monkeypatch:
             _read_until(one, b"event: state")
         assert _closed(opened.enter_context(socket.create_connection(("127.0.0.1", crowded.policy.port), timeout=30)))
         crowded.session.store.label(3, "x").result()
-        crowded.session.heard()
+        crowded.session.answered()
         for one in streams:
             _read_until(one, b'"last": 1')
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN = "own"
 _SWITCH = 5e-4
-"""Seconds after which a learning thread yields to one that answers requests."""
+"""Seconds after which a learning thread yields to one that answers."""
 
 
 @report_errors
@@ -52,39 +52,41 @@ def label(
     data: AnyData,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Model file (.tnesi) whose fields to use."),
+        typer.Option(metavar="MODEL", help="Use the fields and the encoder of this model file (.tnesi)."),
     ] = None,
     project: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for the answers; default: DATA.studio.sqlite.")
+        Path | None, typer.Option(metavar="FILE", help="File for the answers; DATA.studio.sqlite by default.")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Initial labels: a file of row,label lines, or own for those in DATA."),
+        typer.Option(metavar="FILE", help="Labels to start with: row,label on each line; own: those in DATA."),
     ] = None,
     label_column: LabelColumn = None,
     encoder: EncoderName = "auto",
     embed: Embed = None,
     fields: Annotated[
-        str | None, typer.Option(metavar="C", help="Number of fields; auto is a sixth of the rows.")
+        str | None, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")
     ] = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = ("127.0.0.1"),
+    host: Annotated[str, typer.Option(help="Address to listen on. By default, only this machine can connect.")] = (
+        "127.0.0.1"
+    ),
     port: Annotated[
-        int | None,
-        typer.Option(min=0, max=2**16 - 1, metavar="N", help="Port; default: the previous one or any free one."),
+        int | None, typer.Option(min=0, max=2**16 - 1, help="Port; by default that of the last run, or any free one.")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
     quiet: Quiet = False,
 ) -> None:
     """Label DATA in the browser.
 
-    Opens a page that shows examples and asks for their class. Each answer updates the classes of all rows. Ten answers
-    are often enough. Labels, predictions and the model can be downloaded from the page.
+    Opens a page on this machine that shows examples and asks what they are. After each answer all rows are classified
+    again. Ten answers are often enough. Labels, predictions and the model can be downloaded from the page.
 
-    Answers are saved in one file next to DATA (see --project). Press Ctrl-C to quit; the same command resumes. Labels
-    in DATA are ignored unless you pass --labels own.
+    DATA can be a folder of images or text files, a table, an array, or the name of a data set. All answers are stored
+    in one file, next to DATA or at --project. Stop with Ctrl-C; the same command continues. Labels that come with DATA
+    are only used with --labels own.
 
     [bold]Examples[/bold]
 
@@ -92,7 +94,9 @@ def label(
 
       tnesi label photos/
 
-      tnesi label counts.csv --labels labels.csv
+      tnesi label articles/
+
+      tnesi label customers.csv --labels labels.csv
     """
     try:
         for needed in ("msgspec", "starlette", "uvicorn"):
@@ -112,9 +116,7 @@ def label(
     settings = Settings(_n_fields(fields), seed, model)
     given_token = token_from_environment()
     if model is not None and not model.is_file():
-        raise InvalidParameterError(
-            "there is no {model} file {path}", advice="`tnesi fit` writes them", parameter="model", path=model
-        )
+        raise ValueError(f"there is no model file {model}: create one with `tnesi fit`")
     with out.progress(f"reading {data}") as progress:
         found = _open(data, labels, label_column, model, progress)
         own = found.labels is not None and labels is None
@@ -220,8 +222,8 @@ def _own_labels(found: Data) -> str:
 
 def _farewell(store: Store) -> str:
     log = Path(f"{store.path}-wal")
-    where = f"{store.path} and {log.name} next to it (the disk is full)" if log.exists() else store.path
-    return f"{_counted(len(store.view.labels))}. Everything is saved in {where}. Run the same command to resume."
+    where = f"{store.path} and {log.name} beside it (no room to merge them)" if log.exists() else store.path
+    return f"{_counted(len(store.view.labels))}. All are stored in {where}. The same command continues."
 
 
 def _counted(n_labels: int) -> str:
@@ -229,11 +231,11 @@ def _counted(n_labels: int) -> str:
 
 
 def _rescued(session: Session) -> str:
-    """Write the labels to another file because their file is missing."""
+    """Write the labels to another file, because theirs is gone."""
     from tnesi.studio.export import write_labels
 
     view = session.store.view
-    gone = f"{session.store.path} was removed or replaced while the studio was open"
+    gone = f"{session.store.path} was removed or replaced while the studio was running"
     if not view.labels:
         return f"{gone}. It had no labels."
     kept, trouble = _counted(len(view.labels)), ""
@@ -247,26 +249,26 @@ def _rescued(session: Session) -> str:
         except OSError as error:
             trouble = f"{trouble}; {path}: {error}"
         else:
-            return f"{gone}. Its {kept} are saved in {path}: resume with --labels {path}"
-    return f"{gone}, and its {kept} could not be saved{trouble}"
+            return f"{gone}. {kept} saved to {path}: continue with --labels {path}"
+    return f"{gone}. Its {kept} could not be written{trouble}"
 
 
 def _announce(out: Output, policy: AccessPolicy, path: Path, *, browser: bool) -> None:
-    out.say(f"Answers are kept in {path}.")
+    out.say(f"Answers are stored in {path}.")
     if policy.host not in _LOOPBACK:
         out.say(
             f"Listening on {policy.host}: anyone who can reach this machine and has the address with its token can see "
             "the data and answer. The connection is not encrypted: use it only in networks that you trust."
         )
-    out.say("The studio is open. End it with Ctrl-C.")
+    out.say("The studio is running. Stop it with Ctrl-C.")
     out.say(policy.address)
     if browser:
-        # a browser in the terminal comes back only when the page was left
+        # a browser in the terminal returns only when it is closed
         threading.Thread(target=webbrowser.open, args=(policy.address,), daemon=True).start()
 
 
 def _held(data: Data) -> Data:
-    """Return data in memory if it fits, since a memory-mapped file may change while the studio is open."""
+    """Return data in memory if there is room: mapped files may change while the studio is running."""
     import numpy as np
 
     from tnesi.data.source import ArraySource
@@ -284,7 +286,7 @@ def _n_fields(text: str | None) -> Any:
     if text is None or text == "auto":
         return text
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise InvalidParameterError("{fields} {text} is not a positive integer or auto", parameter="fields", text=text)
+        raise ValueError(f"--fields {text}: give a positive integer, or auto")
     return int(text)
 
 
@@ -301,5 +303,5 @@ def _import(store: Any, found: Data) -> str:
     given = [(row, str(name)) for row, name in enumerate(found.y.tolist()) if name is not None and str(name) != "-1"]
     taken = int(store.import_labels(given).result())
     known = len(given) - taken
-    rows = "1 row has its" if known == 1 else f"{known:,} rows have their"
-    return f"{_counted(taken)} imported." + (f" {rows} answer already." if known else "")
+    rows = "1 row has" if known == 1 else f"{known:,} rows have"
+    return f"{_counted(taken)} imported." + (f" {rows} an answer already." if known else "")

@@ -98,7 +98,7 @@ async def _taken(session: Session, future: Future[Taken]) -> Taken:
     """Wait until an answer is on disk."""
     taken = await asyncio.wrap_future(future)
     if taken.new:
-        session.heard()
+        session.answered()
     return taken
 
 

@@ -1,4 +1,4 @@
-"""A place on a grid for each field, like ones near each other.
+"""A place on a grid for each field, with similar fields near each other.
 
 The fields are put on the grid in the order of their two main directions. Then, in a few rounds, the picture is blurred,
 ever less, and all fields are assigned anew to the places whose blurred content is most like them (linear assignment

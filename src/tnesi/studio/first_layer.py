@@ -63,8 +63,9 @@ class Settings:
 
     def of_project(self, kept: str) -> bool:
         """Whether the stored first layer was learned with these settings."""
-        before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed, "encoder": self.encoder}
-        return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
+        before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed}
+        same = all(value in (None, before.get(name)) for name, value in given.items())
+        return self.model is None and same and before.get("encoder", self.encoder) == self.encoder
 
     @classmethod
     def from_text(cls, kept: str) -> Settings:

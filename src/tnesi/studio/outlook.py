@@ -1,4 +1,4 @@
-"""What the classes look like after the answers so far: how sure, how wrong, what contradicts, and whether to go on."""
+"""Expected error, conflicting labels, and advice after the answers so far."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CONFLICT = 0.8
 _MOST_CONFLICTS = 20
 _FEW = 0.15
 _TOLD_APART = 10
-"""So many answers in a row that only say what was known already make more of them pointless."""
+"""After this many expected answers in a row, more are pointless."""
 _STILL = 0.003
-"""Share of the rows that these answers may have changed."""
+"""Share of the rows that these answers may change."""
 _WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
 """Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
 _FEW_ROWS = 500
@@ -33,7 +33,7 @@ _SIDE = 0.05
 
 
 class Estimate(NamedTuple):
-    """The error that is to be expected, and an interval that should hold it nine times out of ten."""
+    """The expected error, and an interval that should contain it nine times out of ten."""
 
     value: float
     low: float
@@ -49,7 +49,7 @@ class Naming(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A label that its surroundings contradict; `label` and `seems` are numbers of classes."""
+    """A label that contradicts its surroundings; `label` and `seems` are class numbers."""
 
     row: int
     label: int
@@ -58,7 +58,7 @@ class Conflict(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What became known with an answer.
+    """What an answer changed.
 
     Attributes
     ----------
@@ -169,20 +169,20 @@ def _surrounded(
 
 
 def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], note: str | None) -> tuple[str, str]:
-    """Return what to do next: its kind, and a text for a person; `note` is what is wrong with the data."""
+    """Return the advice: its kind and a text; `note` is a warning about the data."""
     if n_classes < 2 and note is None:
-        text = "Name examples of two classes at least." if n_classes else "Name the first example."
+        text = "Label an example of another class." if n_classes else "Label the first example."
         return "need_classes", text
     last = [step for step in steps if step.expected is not None][-_TOLD_APART:]
     settled = len(last) == _TOLD_APART and all(step.expected for step in last)
     changed = sum(step.changed for step in last)
     if settled and changed < _STILL:
         text = (
-            f"More labels hardly pay: your last {_TOLD_APART} answers were what was expected, and changed "
+            f"More labels are unlikely to help: your last {_TOLD_APART} answers were as expected and changed "
             f"{100 * changed:.1f} % of the rows."
         )
         return "enough", text
     if n_conflicts:
         what = "1 label contradicts its" if n_conflicts == 1 else f"{n_conflicts} labels contradict their"
         return "look_again", f"{what} surroundings: look again."
-    return ("go_on", "Go on: each answer tells something new.") if note is None else ("data", f"{note}.")
+    return ("go_on", "Continue: each answer adds information.") if note is None else ("data", f"{note}.")

@@ -37,19 +37,19 @@ _TYPES = {
     "png": "image/png",
 }
 _MOST_CONNECTIONS = 200
-"""At a time; some systems allow 256 open files per process. Event streams take at most half of them."""
+"""Simultaneous connections; some systems allow 256 open files per process. Event streams use at most half."""
 _PATIENCE = 10.0
-"""Seconds after which it is seen whether a request has come over a connection; where none has, it is closed."""
+"""Seconds after which a connection without a request is closed."""
 _STRANGER = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>tnesi label</title></head><body><main>
 <h1>tnesi label</h1>
-<p>Please open the address that was printed in the terminal, with all that follows the question mark.</p>
+<p>Please open the complete address that was printed in the terminal.</p>
 </main></body></html>
 """
 
 
 def create_app(session: Session, policy: AccessPolicy) -> Guard:
-    """Return the application; nothing of it is outside of what the policy lets in."""
+    """Return the application behind the access policy."""
     page = {file.name: file for file in files("tnesi.studio").joinpath("page").iterdir() if file.is_file()}
 
     async def static(request: Request) -> Response:
@@ -86,17 +86,17 @@ def create_app(session: Session, policy: AccessPolicy) -> Guard:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    text = {404: "there is nothing here", 405: "that cannot be done here"}.get(error.status_code, str(error.detail))
+    text = {404: "Not found", 405: "Method not allowed"}.get(error.status_code, str(error.detail))
     return JSONResponse({"error": text}, error.status_code, headers=error.headers)
 
 
 def _error(request: Request, error: Exception) -> Response:
     traceback.print_exception(error, file=sys.stderr)
-    return JSONResponse({"error": "something went wrong in the studio: the terminal says more"}, 500)
+    return JSONResponse({"error": "Internal error: see the terminal"}, 500)
 
 
 class _Connection(H11Protocol):
-    """Limits the number of connections, and closes those over which no request comes.
+    """Limits the number of connections and closes idle ones.
 
     At the limit a new connection replaces the oldest one that has not sent a request with the token, or else the oldest
     idle one. It is closed itself only if all others are serving requests with the token.
@@ -154,14 +154,14 @@ class Server(uvicorn.Server):
         yield  # the command has them; uvicorn would send them again at the end, with tracebacks
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in three seconds at most, however often it is told so; what is open then is broken off without a word."""
+        """Shut down within three seconds, however often it is called; open requests are aborted silently."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._session.end()
         self.should_exit = True
 
 
 def bind(host: str, port: int | None, likely: int | None = None) -> socket.socket:
-    """Return a socket that listens; without a port the likely one if it is free, else any."""
+    """Return a listening socket; without a port, on the likely one if it is free, or else on any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in [port] if port is not None else [likely or 0, 0]:
         try:

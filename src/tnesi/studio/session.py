@@ -1,4 +1,4 @@
-"""A studio at work: the data, the answers, what was learned from them, and who wants to hear of changes."""
+"""The state of a running studio: data, answers, what was learned, and listeners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class Session:
-    """All that the requests are answered from.
+    """The state from which requests are answered.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class Session:
     shown : Shown
     questions : Questions
     layer : FirstLayer or None
-        Published: first that of a preview.
+        At first that of a preview.
     map : FieldMap or None
     map_version : int
     learned : Learned or None
     version : int
         Grows with every change.
     ending : bool
-        Whether somebody has told the server to end.
+        Whether the server is shutting down.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Session:
         self._learner.start()
 
     def end(self) -> None:
-        """Tell everybody who listens that the server is to end; signals do this, so it waits for no lock."""
+        """Notify all listeners of the shutdown; called by signal handlers, so it takes no lock."""
         self.ending = True
         self._tell_listeners()
 
     def close(self) -> bool:
-        """End learning and write what is waiting; return whether learning has ended, which may take long."""
+        """Stop learning and write pending answers; return whether learning has stopped."""
         try:
             return self._learner.close()
         finally:
@@ -104,13 +104,13 @@ class Session:
                 rmtree(folder, ignore_errors=True)
 
     def scratch(self) -> Path:
-        """Return a new folder for a file that somebody wants to have; it goes with the session at the latest."""
+        """Return a new temporary folder for a download; it is removed with the session at the latest."""
         folder = Path(mkdtemp(prefix="tnesi-studio-"))
         self._scratch.append(folder)
         return folder
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call somebody after each change, from whichever thread made it."""
+        """Register a function to call after each change, from any thread."""
         self._listeners.append(listener)
 
     # What the learner publishes
@@ -124,7 +124,7 @@ class Session:
         return self._phase == "failed"
 
     def fail(self, error: Exception) -> None:
-        """Tell that learning is over for a reason that a person should know; answers are taken all the same."""
+        """Report that learning has failed; answers are still accepted."""
         self._phase, self._error = "failed", self._explain(error) or type(error).__name__
         self._changed()
 
@@ -160,8 +160,8 @@ class Session:
         self.questions.offer(questions)
         self._changed()
 
-    def heard(self) -> None:
-        """Hear that an answer is on the disk."""
+    def answered(self) -> None:
+        """Learn from an answer that is on disk now."""
         self._learner.notify()
         self._changed()
 
@@ -174,11 +174,11 @@ class Session:
         for listener in self._listeners:
             listener()
 
-    # What the page hears
+    # What the page shows
 
     @cached_property
     def about(self) -> Json:
-        """What does not change."""
+        """Facts about the data, which do not change."""
         rows = self.data.rows
         return {
             "name": self.data.name,
@@ -210,7 +210,7 @@ class Session:
         return {**self._now()[0], "question": self.question(client)}
 
     def state_text(self, client: str) -> tuple[int, str]:
-        """Return the same as JSON, with its version; what is the same for all is written once."""
+        """Return version and state as JSON; the part common to all clients is serialized once."""
         common, text = self._now()
         return common["version"], f'{text[:-1]}, "question": {json.dumps(self.question(client))}}}'
 
@@ -271,27 +271,27 @@ class Session:
     def _conflicts(self, view: View) -> list[Json]:
         found = []
         for label, seems, one in self._clashes:
-            if view.labels.get(one.row) == label:  # nobody has looked again yet
+            if view.labels.get(one.row) == label:  # not corrected yet
                 several = f"{seems}s" if len(seems) == 1 else f"rows of {seems}"
                 entry = {
                     "row": one.row,
                     "label": label,
                     "seems": seems,
                     "probability": round(one.probability, 4),
-                    "text": f"this {label} sits among {several}: look again",
+                    "text": f"this {label} is among {several}",
                 }
                 found.append(entry | self.shown.brief(one.row))
         return found
 
     def question(self, client: str) -> Json | None:
-        """Return the open question of a client, or give it one."""
+        """Return the open question of a client, choosing one if there is none."""
         if not client:
             return None
         found = self.questions.open_for(client, self.store.view.done)
         return None if found is None else self.describe(found)
 
     def describe(self, question: Suggestion) -> Json:
-        """Return a question as the page wants it."""
+        """Return a question as the page shows it."""
         view = self.store.view
         return {
             "row": question.row,
@@ -312,7 +312,7 @@ class Session:
         return [(learned.names[k], round(float(t[k]), 4)) for k in (-t).argsort(kind="stable")[:n].tolist()]
 
     def brief(self, row: int) -> Json:
-        """Return what lists say of a row."""
+        """Return a row as lists show it."""
         learned = self.learned
         entry: Json = {"row": row, "file": self.file(row), "label": self.store.view.labels.get(row)}
         if learned is None or learned.model is None:
@@ -333,7 +333,7 @@ class Session:
 
 
 def _readable(texts: Sequence[str]) -> Iterator[Json]:
-    """Yield points of the history of learning, which is only looked at: a damaged one is left out."""
+    """Yield the valid points of the history; it is only displayed, so damaged ones are left out."""
     for text in texts:
         with suppress(ValueError, TypeError, KeyError, RecursionError):
             point = json.loads(text)

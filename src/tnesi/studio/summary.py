@@ -1,4 +1,4 @@
-"""The report of a studio: one page that needs nothing but itself."""
+"""The report of a studio: a self-contained page."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def _classes(session: Session, learned: Learned) -> Section:
                 learned.names[learned.rivals[k]],
             ]
         )
-    columns = ["class", "labels", "rows", "share", "mean margin", "confidence of its name", "could be"]
+    columns = ["class", "labels", "rows", "share", "mean margin", "confidence in the name", "may be confused with"]
     text = " ".join(second_layer_lines(model))
-    return Section("Classes", [Table("What the labels have taught", columns, rows)], text)
+    return Section("Classes", [Table("Classes learned from the labels", columns, rows)], text)
 
 
 def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]:
@@ -100,7 +100,7 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
         assert model is not None
         alt = "Learned fields, each with the column of its classes beside it"
         shown.append(press.photograph(Picture("fields", plot_fields(model, shape=shape), alt, alt, wide=True)))
-    return [Section("Pictures", [Gallery("", shown, "Below each example is the class that it was given.")])]
+    return [Section("Pictures", [Gallery("", shown, "Below each example: its class.")])]
 
 
 def _words(features: Features, learned: Learned) -> Section:
@@ -119,7 +119,7 @@ def _steps(history: list[dict[str, object]]) -> Section:
         [str(one["labels"]), _percent(one["decided"]), _percent(one["error_estimate"])]
         for one in last[:: max(1, len(last) // 20)]
     ]
-    return Section("As labels were given", [Table("Labels", ["labels", "decided", "expected error"], rows)])
+    return Section("Progress", [Table("Labels", ["labels", "decided", "expected error"], rows)])
 
 
 def _percent(value: object) -> str:

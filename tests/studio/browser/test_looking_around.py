@@ -132,9 +132,9 @@ def test_renaming_and_merging(person: Any) -> None:
     assert page.locator("#question .choice[data-key='7']").count() == 0
     page.click("button[aria-label='Rename seven']")
     page.fill("#rename-name", "1")
-    assert "become one class" in page.inner_text("#rename-panel")
+    assert "will be merged" in page.inner_text("#rename-panel")
     page.press("#rename-name", "Enter")
-    page.wait_for_selector("#rename-panel button:text-is('Join them')")  # that is asked for once more
+    page.wait_for_selector("#rename-panel button:text-is('Merge')")  # that is asked for once more
     assert page.locator("#question .choice[data-key='seven']").count() == 1
     page.press("#rename-name", "Enter")
     page.wait_for_selector("#question .choice[data-key='seven']", state="detached")
@@ -142,7 +142,7 @@ def test_renaming_and_merging(person: Any) -> None:
     person.wait_for_answers(30)
     page.wait_for_selector("#question .notice:has-text('seven is 1 now; U takes it back')")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_selector("#question .notice:has-text('seven is not called 1 any more')")
+    page.wait_for_selector("#question .notice:has-text('Undone: renaming 1 to seven')")
     page.wait_for_selector("#question .choice[data-key='seven']")
 
 

@@ -22,7 +22,7 @@ export class Chooser {
     this.choose = choose;
     const id = `name-${++boxes}`;
     this.list = el("div", { class: "choices", role: "group", "aria-label": "Classes" });
-    this.empty = el("p", { class: "choices-empty" }, "No classes yet. Type what you see, a digit or a word, and press Enter.");
+    this.empty = el("p", { class: "choices-empty" }, "No classes yet. Type what you see and press Enter.");
     this.input = el("input", {
       id, type: "text", maxlength: LONGEST_NAME, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
       placeholder: "Type a class name", list: `${id}-known`, "aria-describedby": `${id}-hint`, enterkeyhint: "done",

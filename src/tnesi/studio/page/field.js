@@ -25,7 +25,7 @@ export function startField(picture) {
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
-    el("p", { class: "hint" }, `Press one to label it anew. ${TILES_SAY}`),
+    el("p", { class: "hint" }, `Press one to label it. ${TILES_SAY}`),
     parts.list,
     el("h3", {}, "Fields like this"),
     parts.neighbors,

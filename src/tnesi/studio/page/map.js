@@ -25,7 +25,7 @@ export function startMap() {
   const place = document.getElementById("panel-map");
   parts.canvas = el("canvas", { "aria-hidden": "true" });
   parts.cursor = el("div", { class: "map-cursor", hidden: true });
-  parts.empty = el("p", { class: "placeholder" }, "The fields appear here while they are learned.");
+  parts.empty = el("p", { class: "placeholder" }, "The fields appear here when they are learned.");
   parts.sheet = el("div", { class: "map-sheet" }, parts.canvas, parts.cursor);
   parts.scroll = el(
     "div",
@@ -65,7 +65,7 @@ export function startMap() {
 function rest() {
   parts.cursor.hidden = true;
   const more = parts.scroll.scrollWidth > parts.scroll.clientWidth || parts.scroll.scrollHeight > parts.scroll.clientHeight;
-  const text = "Each tile is a field: a kind of example that was found without labels. Press one to see its examples.";
+  const text = "Each tile is a field: a typical pattern, found without labels. Press one to see its examples.";
   setText(parts.said, painter.map?.cells.length ? text + (more ? " Scroll to see the rest of the map." : "") : " ");
 }
 

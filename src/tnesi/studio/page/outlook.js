@@ -1,12 +1,12 @@
-// How it stands: the share decided, the expected error in plain words, the number of answers, and advice.
+// Progress: the share decided, the expected error in plain words, the number of answers, and advice.
 import { count, percent, plural, setText, svg, together } from "./dom.js";
 import { watch } from "./state.js";
 
 const [WIDTH, HEIGHT] = [120, 32];
 const WAIT = {
-  reading: "The data are being read.",
-  training: "The program is getting to know the data. Have a look at what it finds on the map.",
-  failed: "Read what went wrong, then start the studio again. Your answers are kept.",
+  reading: "Reading the data.",
+  training: "Learning from the data without labels. The map shows what it finds.",
+  failed: "Fix the problem below, then restart the studio. Your answers are saved.",
 };
 
 export function startOutlook() {

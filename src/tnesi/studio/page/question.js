@@ -81,9 +81,9 @@ function waitingFor({ phase, progress }) {
 function emptyFrame(state) {
   const words = {
     reading: "Reading the data.",
-    training: "The program is looking at the data. The first question comes as soon as it has seen enough.",
-    failed: "There are no questions: learning has stopped.",
-    ready: "The next question is being chosen.",
+    training: "Learning from the data. The first question follows soon.",
+    failed: "No questions: learning has stopped.",
+    ready: "Choosing the next question.",
   };
   if (state?.phase === "ready" && state.answers.labels + state.answers.skips >= state.data.rows) return "No more questions: every row has a label or was skipped.";
   return words[state?.phase] ?? "Connecting.";
@@ -138,7 +138,7 @@ function renderTrail() {
   }, (line, entry) => {
     const button = line.firstElementChild;
     const name = entry.kind === "skip" ? "skipped" : entry.label;
-    const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "taken back" }[entry.state];
+    const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "undone" }[entry.state];
     button.className = `chip ${entry.state}`;
     paint(button, classOf(entry.label)?.color);
     setText(button.querySelector(".chip-name"), name);
@@ -156,7 +156,7 @@ function fromOutbox(entry) {
     warn(`${what}: not saved yet, retrying`);
   } else if (entry.state === "refused") warn(entry.error);
   else if (entry.state === "saved" && outbox.unsaved() === 0 && line.dataset.kind === "warning") notice("Saved");
-  if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
+  if (entry.adopted && entry.state === "saved") notice("An earlier answer is now saved");
   keepTrail();
   render();
   if (outbox.unsaved() === 0) setTimeout(goOn); // after the code that posted the answer has handled the response
@@ -220,7 +220,7 @@ function next(entry, response) {
 }
 
 export async function undo() {
-  if (waiting.pop()) return notice("Taken back");
+  if (waiting.pop()) return notice("Undone");
   if (!now.state?.answers.can_undo && outbox.unsaved() === 0) {
     notice("Nothing to undo");
     return;
@@ -247,9 +247,9 @@ export async function undo() {
 
 /** What an undo has done; a row that has a label again is none that is asked for. */
 function takenBack(undone) {
-  if (!undone) return "Taken back";
-  if (undone.kind === "rename") return `Taken back: ${undone.old} is not called ${undone.label} any more`;
-  const what = `Taken back: ${undone.label ?? { skip: "skip", clear: "removal of a label" }[undone.kind] ?? "answer"}`;
+  if (!undone) return "Undone";
+  if (undone.kind === "rename") return `Undone: renaming ${undone.old} to ${undone.label}`;
+  const what = `Undone: ${undone.label ?? { skip: "skip", clear: "removed label" }[undone.kind] ?? "answer"}`;
   return undone.now ? `${what}. Row ${undone.row} is ${undone.now} again` : what;
 }
 
@@ -258,7 +258,7 @@ export function inView() {
   const place = parts.frame.getBoundingClientRect();
   if (place.bottom > 40 && place.top < innerHeight - 40) return true;
   parts.card.scrollIntoView({ block: "start" });
-  notice("Here is the question: press the key again");
+  notice("This is the question: press the key again");
   return false;
 }
 
