@@ -257,7 +257,8 @@ def test_the_fields_of_a_model(
     tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
     studio = run("digits", "--model", "mixture.tnesi")
     studio.ready()
-    assert len(waiting(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
+    waiting(lambda: studio.ask("GET", "/api/state")["map_version"])
+    assert len(studio.ask("GET", "/api/map")["cells"]) == 30
     studio.end()
     np.save(tmp_path / "other.npy", np.ones((20, 5)))
     assert "use a model of the same kind of data" in refused("other.npy", "--model", "mixture.tnesi")

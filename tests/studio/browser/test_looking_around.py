@@ -140,7 +140,7 @@ def test_renaming_and_merging(person: Any) -> None:
     page.wait_for_selector("#question .choice[data-key='seven']", state="detached")
     assert page.locator("#question .choice").count() == 9
     person.wait_for_answers(30)
-    page.wait_for_selector("#question .notice:has-text('seven is 1 now; U takes it back')")
+    page.wait_for_selector("#question .notice:has-text('seven is 1 now; Ctrl+Z undoes this')")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#question .notice:has-text('Undone: renaming 1 to seven')")
     page.wait_for_selector("#question .choice[data-key='seven']")
@@ -156,7 +156,7 @@ def test_last_answers_follow_the_names_of_their_classes(person: Any) -> None:
     page.wait_for_selector(".chip.saved .chip-name:text-is('raven')")
     page.reload()
     person.wait_for_question()
-    page.click("text=Undo")
+    page.click("button:has-text('Undo')")
     page.wait_for_selector(".chip.saved .chip-name:text-is('crow')")
 
 
