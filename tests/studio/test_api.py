@@ -29,7 +29,7 @@ def test_the_state_before_any_answer(page: Any) -> None:
     assert state["answers"] == {"labels": 0, "skips": 0, "total": 0, "last": 0, "can_undo": False, "learned": 0}
     assert state["advice"]["kind"] == "need_classes"
     assert state["data"]["kind"] == "image"
-    assert "no label yet" in state["question"]["reason"]
+    assert "without a label" in state["question"]["reason"]
     assert len(json.dumps(state)) < 50_000
 
 

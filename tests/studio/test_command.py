@@ -283,9 +283,9 @@ def test_the_token_may_be_given(
 def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no file or folder nothing.csv" in refused("nothing.csv")
     for wrong_number in ("many", "0", "-3"):
-        assert "give a positive integer, or auto" in refused("digits", f"--fields={wrong_number}")
+        assert "is not a positive integer or auto" in refused("digits", f"--fields={wrong_number}")
     assert "there are 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
-    assert "give auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
+    assert "auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
     assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tnesi.cli import end_undisturbed, when_ending
-from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, errors_for_people
+from tnesi.cli.console import LabelColumn, Output, Quiet, error_text, report_errors
 from tnesi.cli.encoding import (
     Embed,
     EncoderName,
@@ -28,7 +28,8 @@ from tnesi.cli.encoding import (
     fit_and_encode,
     report_skipped,
 )
-from tnesi.cli.options import AnyData, tell_of_scales
+from tnesi.cli.options import AnyData, warn_about_scales
+from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.system.files import replacing
 from tnesi.system.progress import Progress, tell_parts
 
@@ -116,7 +117,9 @@ def label(
     settings = Settings(_n_fields(fields), seed, model)
     given_token = token_from_environment()
     if model is not None and not model.is_file():
-        raise ValueError(f"there is no model file {model}: create one with `tnesi fit`")
+        raise InvalidParameterError(
+            "there is no {model} file {path}", advice="`tnesi fit` writes them", parameter="model", path=model
+        )
     with out.progress(f"reading {data}") as progress:
         found = _open(data, labels, label_column, model, progress)
         own = found.labels is not None and labels is None
@@ -126,7 +129,13 @@ def label(
         _check(found, data, settings)
         path = project or _project_of(data)
         if project is not None and Path(data).is_dir() and Path(data).resolve() in path.resolve().parents:
-            raise ValueError(f"--project {path} is among the data in {data}: give a file outside of that folder")
+            raise InvalidParameterError(
+                "{project} {path} is inside of {data}",
+                advice="choose a file outside of it",
+                parameter="project",
+                path=path,
+                data=data,
+            )
         store = Store(path, fingerprint(found), found.name, found.rows.n_rows)
     report_skipped(out, skipped)
     known = remembered(store.project)
@@ -141,7 +150,7 @@ def label(
         out.say(_import(store, found))
     session = Session(found, store, settings, error_text, encoder=used, skipped=skipped, notes=notes)
     server = Server(session, policy)
-    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C is the way to end it
+    signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C quits
     when_ending(server.handle_exit)
     try:
         session.start()
@@ -180,11 +189,13 @@ def _encoded(
     if model is None:
         encoder = choose_encoder(name, embed, found)
         if encoder is None:
-            tell_of_scales(found)
+            warn_about_scales(found)
             return found, None, []
         return _with(encoder, fit_and_encode(out, encoder, found, progress, strict=False))
     if name != "auto" or embed is not None:
-        raise ValueError("--model brings its own encoder: leave out --encoder and --embed")
+        raise InvalidParameterError(
+            "{model} has its own encoder", advice="omit {encoder} and {embed}", parameter="model"
+        )
     encoder, learned = split_pipeline(load(model))
     encoded = _with(encoder, (found, []) if encoder is None else encode_data(encoder, found, progress, strict=False))
     check_features(model, learned.n_features_in_, encoded[0])
@@ -203,13 +214,25 @@ def _check(found: Data, data: str, settings: Settings) -> None:
 
     n_rows, n_features = found.rows.n_rows, found.rows.n_features
     if n_rows < 2 or n_features < 2:
-        raise ValueError(f"{data} has {n_rows} rows of {n_features} values: at least two of each are needed")
+        raise InvalidDataError(
+            "{data} has only {n_rows} rows of {n_features} values",
+            advice="use at least two of each",
+            data=data,
+            n_rows=n_rows,
+            n_features=n_features,
+        )
     if isinstance(settings.fields, int) and settings.fields > n_rows:
-        raise ValueError(f"--fields {settings.fields}: there are {n_rows} rows, give fewer, or auto")
+        raise InvalidParameterError(
+            "{fields} {n} exceeds the {n_rows} rows",
+            advice="pass fewer, or {fields:auto}",
+            parameter="fields",
+            n=settings.fields,
+            n_rows=n_rows,
+        )
     sums = row_sums(check_rows(SimpletronClassifier(), found.X, reset=True))
     check_sums(sums)
     if n_zero := int((sums == 0).sum()):
-        warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero: the page shows them as blank", stacklevel=1)
+        warnings.warn(f"{n_zero:,} of {sums.size:,} rows are all zero and shown as blank", stacklevel=1)
 
 
 def _own_labels(found: Data) -> str:
@@ -286,7 +309,7 @@ def _n_fields(text: str | None) -> Any:
     if text is None or text == "auto":
         return text
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise ValueError(f"--fields {text}: give a positive integer, or auto")
+        raise InvalidParameterError("{fields} {text} is not a positive integer or auto", parameter="fields", text=text)
     return int(text)
 
 

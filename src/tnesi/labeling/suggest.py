@@ -200,7 +200,7 @@ def _of_parts(place: Array, n_parts: int, known: Known, weight: Array) -> Iterat
 
 def _unreached(inside: Array, weight: Array) -> _Question:
     size = float(weight[inside].sum())
-    reason = f"{_rows(size).replace(' ', ' similar ', 1)} {'has' if round(size) == 1 else 'have'} no label yet"
+    reason = f"typical of about {_rows(size)} ({100 * size / weight.sum():.1f} %) without a label"
     return _Question(size, inside.astype(np.float64), reason, ())
 
 
