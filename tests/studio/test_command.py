@@ -239,7 +239,7 @@ def test_a_folder_of_images(run: Callable[..., Any], refused: Callable[..., str]
     for i in range(120):
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(tmp_path / "photos" / f"{i:03}.png")
-    assert "give a file outside of that folder" in refused("photos", "--project", "photos/mine.sqlite")
+    assert "choose a file outside of it" in refused("photos", "--project", "photos/mine.sqlite")
     studio = run("photos")
     state = studio.ready()
     assert (state["data"]["kind"], state["data"]["photos"]) == ("image", True)
@@ -281,12 +281,12 @@ def test_the_token_may_be_given(
 
 
 def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path) -> None:
-    assert "no file or folder nothing.csv" in refused("nothing.csv")
+    assert "there is no file, folder or data set nothing.csv" in refused("nothing.csv")
     for wrong_number in ("many", "0", "-3"):
         assert "is not a positive integer or auto" in refused("digits", f"--fields={wrong_number}")
-    assert "there are 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
+    assert "exceeds the 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
     assert "auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
-    assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
+    assert "there is no --model file nothing.tnesi" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",
         np.nan: "contains NaN",

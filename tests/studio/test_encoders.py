@@ -100,7 +100,7 @@ def test_photographs(run: Run, tmp_path: Path, waiting: Any) -> None:
     studio = run("photos")
     said = studio.log.read_text()
     assert "Encoded 60 images as" in said
-    assert "2 files were skipped" in said
+    assert "2 unreadable files were skipped" in said
     assert "broken.jpg" in said
     state = answer_all(studio, lambda question: question["file"][4:-4], 9, waiting)
     about = state["data"]
