@@ -26,7 +26,7 @@ _STILL = 0.003
 _WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
 """Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
 _FEW_ROWS = 500
-"""Data of so many rows tell half as much as large ones: what looks clear may be chance."""
+"""The estimate has half the weight with this number of rows: what looks clear may be chance."""
 _ALONE = 1e-3
 _SIDE = 0.05
 """Probability that the true error is above the interval, and below it."""
@@ -75,11 +75,11 @@ class Step(NamedTuple):
 def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming: Naming, method: str) -> Estimate:
     """Return the expected error of the rows without a label.
 
-    Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
-    of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
-    parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
-    is known depends on how many labels and rows there are: the estimate counts like so many rows that have been looked
-    at. The lower end of the interval is without classes that nobody has met.
+    There are three kinds of errors. Rows may be on the wrong side of a border, as their doubt indicates. Classes may be
+    swapped, as the confidence in their names indicates. Rows may belong to an unseen class: those in parts of the data
+    without any label, with the frequency at which labels so far were the first of their class. The weight of the
+    estimate depends on the numbers of labels and rows: it counts like this many inspected rows. The lower end of the
+    interval excludes unseen classes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
 def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) -> Array:
     """Return how doubtful the class of each row is for the other rows of its fields.
 
-    Rows that have found their classes by themselves are too sure of them: they have taught their own fields.
+    Rows influence their own fields, so their own probabilities are too high.
     """
     sums = np.asarray(activities.T @ posterior)
     others = mass[activities.indices] - activities.data
@@ -130,11 +130,11 @@ def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) 
 
 
 def conflicts(labeler: Labeler, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
-    """Return the labels among rows of another class, the most surrounded ones first.
+    """Return the labels among rows of another class, the most surrounded first.
 
-    The surroundings of a row are the other rows that share its fields, as far as these are active. A label that has
-    spread has made its surroundings what they are: there, others tell what they would be without it. Where many labels
-    seem to be wrong, classes overlap, and surroundings tell nothing.
+    The surroundings of a row are the other rows that share its fields, weighted by activity. If labels were spread, a
+    label influences its surroundings, so these are computed with the label held out. If many labels seem wrong, classes
+    overlap and surroundings mean nothing.
     """
     points = np.flatnonzero(label >= 0)
     if method == "clusters":

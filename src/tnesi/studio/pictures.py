@@ -25,7 +25,7 @@ _MOST_BARS = 256
 _COMPRESS = 4
 _QUALITY = 90
 _WORDS_FROM = 100
-"""Rows with names for so many features are shown as words: more bars cannot be told apart."""
+"""Rows with names for so many features are shown as words: more bars cannot be distinguished."""
 _KEPT_TILES = 4096
 _UNREADABLE = 128
 """Gray level of a tile whose file is gone."""

@@ -21,7 +21,7 @@ _SOME, _MORE, _MANY = 50, 100, 300
 _SMALLER_FROM = 50
 """Labels from which that is seen in the smallest parts."""
 _EXPLORED, _OF_FIVE = 40, 3
-"""Until there are so many labels, so many of five questions look for classes that have not been met."""
+"""Until there are this many labels, this many of five questions look for unseen classes."""
 _CLEAR = 0.1
 """Classes are clear where fewer of the rows are in doubt."""
 _HELD = 300.0
@@ -33,8 +33,8 @@ ANY_ROW = "a random row: no better question is ready"
 def n_parts(n_rows: int) -> tuple[int, int, int, int]:
     """Return the numbers of parts into which the data are divided to choose questions.
 
-    Classes are looked for in few parts first, then in more; what they compete for is seen in smaller ones, and in the
-    smallest when there are many labels. These have 20 rows at least, if there are as many as that.
+    New classes are sought in few parts first, then in more. Competing classes are sought in smaller parts, the smallest
+    when there are many labels. These have at least 20 rows if possible.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def n_parts(n_rows: int) -> tuple[int, int, int, int]:
 def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
     """Return the next questions, the most useful first.
 
-    Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
-    them. What the first labels say of borders and names is not worth asking about yet.
+    Typical rows of the few parts of the data without a label come first: they reveal classes. Borders and names come
+    later.
     """
     given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
     exclude = sorted(skips)
@@ -75,9 +75,9 @@ def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD)
 def _later(labeler: Labeler, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
     """Return what to ask when the few parts of the data have their labels.
 
-    Three of five questions look for more classes and two for what decides between known ones; from 40 labels on only
-    the latter. Where classes are clear, typical rows of small parts are asked for instead: the few rows between classes
-    say little of the others. When all of these have labels, chance decides: it may meet what nobody has thought of.
+    Three of five questions look for more classes and two decide between known ones; from 40 labels on, all do. If
+    classes are clear, questions are typical rows of small parts instead, since the few rows between classes say little
+    about the others. When all parts have labels, questions are random and may find an unexpected class.
     """
     n_labels = int(np.count_nonzero(known.label >= 0))
     _, some, more, many = n_parts(known.label.size)

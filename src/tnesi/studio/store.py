@@ -255,10 +255,10 @@ class Store:
             future.set_result(result)
 
     def in_place(self) -> bool:
-        """Whether the file is where it was and as it was left: SQLite would go on writing to one that has no name any
-        more, and over one that somebody has put in its place.
+        """Whether the file is unchanged and in its place; SQLite would keep writing to a removed file, or overwrite
+        one that replaced it.
 
-        It must not be opened here: closing it again would give up SQLite's lock, which the process has as a whole.
+        The file must not be opened here: closing it would release SQLite's lock, which belongs to the process.
         """
         with self._lock:  # not in the middle of writing
             try:
@@ -269,7 +269,7 @@ class Store:
             return os.path.samestat(found, self._file) and same
 
     def _know_file(self) -> None:
-        """Know the file as it was just written; one that was put in its place meanwhile stays a stranger."""
+        """Remember the file as just written, unless another one replaced it."""
         with suppress(OSError):
             found = self.path.stat()
             if os.path.samestat(found, self._file):

@@ -4,7 +4,7 @@ import { el, keep, percent, setText } from "./dom.js";
 import { now } from "./state.js";
 
 const LONGEST_NAME = 100;
-const LEAST_SHARE = 0.005; // of a guess that is told
+const LEAST_SHARE = 0.005; // smallest guess to show
 let boxes = 0;
 
 /** The class that is meant by what was typed: the same name, or one that differs in case only (not for single letters). */

@@ -116,7 +116,7 @@ async function load() {
     setText(parts.said, error.message);
     return;
   }
-  if (mine !== turn) return; // asked anew since
+  if (mine !== turn) return; // superseded
   if (found.rows.length === 0 && found.total > 0 && asked.offset > 0) {
     asked.offset = Math.floor((found.total - 1) / PAGE) * PAGE;
     return load();

@@ -124,7 +124,7 @@ function render(state) {
 function renderNotes({ notes = [], skipped }) {
   const card = by("notes");
   const lines = [...notes];
-  if (skipped?.total) lines.push(`${plural(skipped.total, "file was", "files were")} left out because ${skipped.total === 1 ? "it" : "they"} cannot be read:`);
+  if (skipped?.total) lines.push(`${plural(skipped.total, "unreadable file was", "unreadable files were")} skipped:`);
   card.hidden = lines.length === 0;
   if (card.hidden || by("notes-body").childElementCount) return;
   const files = (skipped?.files ?? []).map((text) => el("li", {}, text));

@@ -56,7 +56,7 @@ export function startMap() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
   document.addEventListener("tnesi-style", restyle);
   lineListeners.add((line) => {
-    if (line !== "open") version = null; // a server that was started again counts its maps anew
+    if (line !== "open") version = null; // a restarted server numbers its maps from 1
   });
   watch(fromState);
   return painter;

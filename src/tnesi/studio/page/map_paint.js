@@ -62,7 +62,7 @@ export class MapPainter {
     return ink;
   }
 
-  /** The theme or the side of the cells changed: draw all anew. `colors` are the numbers of the map's classes. */
+  /** Redraw all after a change of theme or cell size. `colors` are the numbers of the map's classes. */
   restyle() {
     this.ink = null;
   }

@@ -99,8 +99,8 @@ export function profile(values, names, name, numbers = true) {
 
 function describe(values, names, name) {
   const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]);
-  const told = order.slice(0, 3).map((i) => names?.[i] ?? `number ${i + 1}`);
-  return `${name}: profile of ${values.length} bars, highest at ${told.join(", ")}`;
+  const said = order.slice(0, 3).map((i) => names?.[i] ?? `number ${i + 1}`);
+  return `${name}: profile of ${values.length} bars, highest at ${said.join(", ")}`;
 }
 
 const short = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(3).replace(/\.?0+$/, ""));

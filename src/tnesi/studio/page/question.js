@@ -126,8 +126,8 @@ function recallTrail(project) {
 
 function keepTrail() {
   const lasting = trail.filter((entry) => entry.state === "saved" || entry.state === "undone").slice(-TRAIL);
-  const told = lasting.map(({ request, kind, row, label, state, before }) => ({ request, kind, row, label, state, before }));
-  if (trailKey !== null) kept.set(trailKey, JSON.stringify(told), "sessionStorage");
+  const said = lasting.map(({ request, kind, row, label, state, before }) => ({ request, kind, row, label, state, before }));
+  if (trailKey !== null) kept.set(trailKey, JSON.stringify(said), "sessionStorage");
 }
 
 function renderTrail() {

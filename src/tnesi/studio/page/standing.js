@@ -85,7 +85,7 @@ function startRename() {
   const hint = el("p", { class: "name-hint", role: "status" });
   const button = el("button", { type: "submit", class: "button" });
   const form = el("form", { class: "name-form" }, el("label", { for: "rename-name", class: "out-of-sight" }, "New name"), input, button, hint);
-  let joined = null; // the class with which this one becomes one, once that was told
+  let joined = null; // the class to merge with, after the warning
   const labelsOf = (name) => now.state.classes.find((one) => one.name === name)?.labels;
   const tell = () => {
     joined = null;

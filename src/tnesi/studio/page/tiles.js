@@ -33,11 +33,11 @@ export function nameTile(line, row) {
   const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
   setText(button.querySelector(".tile-share"), margin);
   const seen = [row.snippet ?? (row.words?.length ? row.words.join(", ") : ""), name ?? "?", margin].filter(Boolean).join(" ");
-  const told = [seen, rowName(row)];
-  if (row.label) told.push(`labeled ${row.label}`);
-  if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
-  else if (!row.label) told.push("no class yet");
-  if (margin) told.push(`margin ${margin}`);
-  button.setAttribute("aria-label", told.join(", "));
-  button.title = told.slice(1).join(", ");
+  const said = [seen, rowName(row)];
+  if (row.label) said.push(`labeled ${row.label}`);
+  if (row.predicted) said.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
+  else if (!row.label) said.push("no class yet");
+  if (margin) said.push(`margin ${margin}`);
+  button.setAttribute("aria-label", said.join(", "));
+  button.title = said.slice(1).join(", ");
 }
