@@ -22,7 +22,7 @@ import pytest
 from tnesi.data import Data, load_named
 from tnesi.studio import first_layer
 from tnesi.studio.first_layer import Settings
-from tnesi.studio.security import Door
+from tnesi.studio.security import AccessPolicy
 from tnesi.studio.server import Server, bind
 from tnesi.studio.session import Session
 from tnesi.studio.store import Store
@@ -46,13 +46,13 @@ class Answer:
 class Client:
     """A page, as the server sees it."""
 
-    def __init__(self, session: Session, door: Door) -> None:
-        self.session, self.door = session, door
-        self.origin = f"http://127.0.0.1:{door.port}"
+    def __init__(self, session: Session, policy: AccessPolicy) -> None:
+        self.session, self.policy = session, policy
+        self.origin = f"http://127.0.0.1:{policy.port}"
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
         """Send a request with nothing but what is given."""
-        connection = HTTPConnection("127.0.0.1", self.door.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.policy.port, timeout=30)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -63,7 +63,7 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
         """Send a request as the page does; return the JSON of the answer, or the answer if it is none."""
-        headers = {"Authorization": f"Bearer {self.door.token}", "Origin": self.origin}
+        headers = {"Authorization": f"Bearer {self.policy.token}", "Origin": self.origin}
         if body is not None:
             headers["Content-Type"] = "application/json"
         answer = self.send(method, path, None if body is None else json.dumps(body).encode(), headers)
@@ -135,13 +135,13 @@ def sessions(tmp_path: Path, digits: Data, learned_bytes: bytes) -> Iterator[Ses
 def served(session: Session) -> Iterator[Client]:
     """Serve a session on a free port of this machine."""
     listening = bind("127.0.0.1", 0)
-    door = Door("t" * 43, "127.0.0.1", listening.getsockname()[1])
-    server = Server(session, door)
+    policy = AccessPolicy("t" * 43, "127.0.0.1", listening.getsockname()[1])
+    server = Server(session, policy)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
         wait_for(lambda: server.started)
-        yield Client(session, door)
+        yield Client(session, policy)
     finally:
         server.handle_exit(signal.SIGINT, None)
         thread.join()

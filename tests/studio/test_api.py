@@ -29,7 +29,7 @@ def test_the_state_before_any_answer(page: Any) -> None:
     assert state["answers"] == {"labels": 0, "skips": 0, "total": 0, "last": 0, "can_undo": False, "learned": 0}
     assert state["advice"]["kind"] == "need_classes"
     assert state["data"]["kind"] == "image"
-    assert "there is no label" in state["question"]["reason"]
+    assert "without a label" in state["question"]["reason"]
     assert len(json.dumps(state)) < 50_000
 
 
@@ -91,7 +91,7 @@ def test_undo_asks_again_and_goes_back_to_the_beginning(page: Any) -> None:
         assert page.get("/api/state?client=a")["question"]["row"] == undone["undone"]["row"]
         assert page.get("/api/state")["answers"]["labels"] == left
     assert undone["undone"]["row"] == first
-    assert page.ask("POST", "/api/undo", {"client": "a"}, 409)["error"] == "there is nothing left to undo"
+    assert page.ask("POST", "/api/undo", {"client": "a"}, 409)["error"] == "Nothing to undo"
     assert page.learned()["classes"] == []
 
 
@@ -207,17 +207,21 @@ def test_answers_that_are_none(shared_page: Any, body: Any, status: int) -> None
 
 def test_bodies_that_are_no_json(shared_page: Any) -> None:
     page = shared_page
-    headers = {"Authorization": f"Bearer {page.door.token}", "Origin": page.origin, "Content-Type": "application/json"}
+    headers = {
+        "Authorization": f"Bearer {page.policy.token}",
+        "Origin": page.origin,
+        "Content-Type": "application/json",
+    }
     for body in (b"", b"{", b"\xff", b"[" * 10_000, b"NaN"):
         assert page.send("POST", "/api/answers", body, headers).status == 400
     assert page.send("POST", "/api/answers", b"{}", {**headers, "Content-Type": "text/plain"}).status == 415
 
 
 def test_events_tell_of_changes(page: Any) -> None:
-    with socket.create_connection(("127.0.0.1", page.door.port), timeout=30) as raw:
+    with socket.create_connection(("127.0.0.1", page.policy.port), timeout=30) as raw:
         raw.sendall(
-            f"GET /api/events?client=b HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n"
-            f"Authorization: Bearer {page.door.token}\r\n\r\n".encode()
+            f"GET /api/events?client=b HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n"
+            f"Authorization: Bearer {page.policy.token}\r\n\r\n".encode()
         )
         stream = raw.makefile("rb")
 

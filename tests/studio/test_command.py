@@ -84,11 +84,11 @@ def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..
     question = studio.ready()["question"]
     for _ in range(3):
         question = studio.ask("POST", "/api/answers", {"client": "a", "row": question["row"], "label": "x"})["question"]
-    waiting(lambda: studio.ask("GET", "/api/map")["version"])
+    waiting(lambda: studio.ask("GET", "/api/state")["map_version"])
     waiting(lambda: b"sqlite" in studio.log.read_bytes())
     time.sleep(0.5)  # the mixture is kept after the map was made
     studio.end()
-    assert "3 labels. Everything is in digits.studio.sqlite. Go on with the same command" in studio.log.read_text()
+    assert "3 labels. All are stored in digits.studio.sqlite. The same command continues" in studio.log.read_text()
     again = run("digits")
     state = again.ready()
     assert state["answers"]["labels"] == 3
@@ -109,7 +109,7 @@ def test_ctrl_c_again_and_again_while_it_learns(
         time.sleep(pause)
     assert studio.end() == 0
     said = studio.log.read_text()
-    assert "3 labels. Everything is in" in said
+    assert "3 labels. All are stored in" in said
     assert "Traceback" not in said
     shutil.copy(tmp_path / "rows.npy.studio.sqlite", tmp_path / "alone.sqlite")  # nothing is left beside it
     with closing(sqlite3.connect(tmp_path / "alone.sqlite")) as project:
@@ -132,7 +132,7 @@ def test_a_table_with_names(run: Callable[..., Any], tmp_path: Path) -> None:
     assert studio.ask("GET", "/api/pictures/rows.png?rows=1,2")[:4] == b"\x89PNG"
     studio.end()
     with_labels = run("counts.csv", "--label-column", "kind", "--labels", "own")
-    assert "300 labels taken over" in with_labels.log.read_text()
+    assert "300 labels imported" in with_labels.log.read_text()
     assert with_labels.ask("GET", "/api/state")["answers"]["labels"] == 300
 
 
@@ -166,7 +166,7 @@ def test_all_is_in_one_file_however_it_ends(run: Callable[..., Any], tmp_path: P
     time.sleep(0.1)
     studio.end(how)  # the shell and the kernel may both tell that a terminal is closed
     said = " ".join(studio.log.read_text().split())
-    assert "2 labels. Everything is in" in said
+    assert "2 labels. All are stored in" in said
     assert "Traceback" not in said
     assert [path.name for path in tmp_path.glob("*.sqlite*")] == ["digits.studio.sqlite"]
 
@@ -197,7 +197,7 @@ def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path, waiting: W
         assert process.wait(timeout=90) == 0
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-    assert "0 labels. Everything is in" in " ".join(log.read_text().split())
+    assert "0 labels. All are stored in" in " ".join(log.read_text().split())
 
 
 def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[..., Any], tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[...,
     for one in sockets:
         one.close()
     said = studio.log.read_text()
-    assert "3 labels. Everything is in" in said
+    assert "3 labels. All are stored in" in said
     assert "Traceback" not in said
     assert "Cancel" not in said
 
@@ -239,10 +239,10 @@ def test_a_folder_of_images(run: Callable[..., Any], refused: Callable[..., str]
     for i in range(120):
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray((X[i].reshape(8, 8) * 15).astype(np.uint8)).save(tmp_path / "photos" / f"{i:03}.png")
-    assert "give a file outside of that folder" in refused("photos", "--project", "photos/mine.sqlite")
+    assert "choose a file outside of it" in refused("photos", "--project", "photos/mine.sqlite")
     studio = run("photos")
     state = studio.ready()
-    assert (state["data"]["kind"], state["data"]["image_shape"]) == ("image", [8, 8])
+    assert (state["data"]["kind"], state["data"]["photos"]) == ("image", True)
     studio.ask("POST", "/api/answers", {"client": "a", "row": 7, "label": "seven"})
     lines = studio.ask("GET", "/api/export/labels.csv").decode().splitlines()
     assert lines[0] == "row,label,file"
@@ -257,16 +257,17 @@ def test_the_fields_of_a_model(
     tnesi.save(tnesi.PoissonMixture(30, random_state=0).fit(X), tmp_path / "mixture.tnesi", image_shape=(8, 8))
     studio = run("digits", "--model", "mixture.tnesi")
     studio.ready()
-    assert len(waiting(lambda: studio.ask("GET", "/api/map"))["cells"]) == 30
+    waiting(lambda: studio.ask("GET", "/api/state")["map_version"])
+    assert len(studio.ask("GET", "/api/map")["cells"]) == 30
     studio.end()
     np.save(tmp_path / "other.npy", np.ones((20, 5)))
-    assert "give a model of the same kind of data" in refused("other.npy", "--model", "mixture.tnesi")
+    assert "use a model of the same kind of data" in refused("other.npy", "--model", "mixture.tnesi")
 
 
 def test_other_interfaces_are_warned_of(run: Callable[..., Any]) -> None:
     studio = run("digits", "--host", "0.0.0.0", "--fields", 20)
     said = " ".join(studio.log.read_text().split())
-    assert "everybody who can reach this machine and knows the address with its token" in said
+    assert "anyone who can reach this machine and has the address with its token" in said
     assert studio.ask("GET", "/api/state")["data"]["name"] == "digits"
 
 
@@ -280,11 +281,12 @@ def test_the_token_may_be_given(
 
 
 def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path: Path) -> None:
-    assert "no file or folder nothing.csv" in refused("nothing.csv")
+    assert "there is no file, folder or data set nothing.csv" in refused("nothing.csv")
     for wrong_number in ("many", "0", "-3"):
-        assert "give a whole number from 1 on, or auto" in refused("digits", f"--fields={wrong_number}")
-    assert "there are 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
-    assert "there is no model file" in refused("digits", "--model", "nothing.tnesi")
+        assert "is not a positive integer or auto" in refused("digits", f"--fields={wrong_number}")
+    assert "exceeds the 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
+    assert "auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
+    assert "there is no --model file nothing.tnesi" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",
         np.nan: "contains NaN",
@@ -293,7 +295,7 @@ def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path
     }
     for wrong, text in values.items():
         np.save(tmp_path / "wrong.npy", np.append(np.ones((20, 4)), np.full((20, 2), wrong), axis=1))
-        assert text in refused("wrong.npy")
+        assert text in refused("wrong.npy", "--encoder", "none")
     assert not (tmp_path / "wrong.npy.studio.sqlite").exists()
     np.save(tmp_path / "rows.npy", np.ones((20, 5)))
     studio = run("rows.npy")

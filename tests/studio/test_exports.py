@@ -125,7 +125,7 @@ def test_downloads_have_the_newest_answers(page: Any) -> None:
 @pytest.mark.parametrize("name", ["labels.csv", "predictions.csv", "model.tnesi"])
 def test_no_room_for_a_download(labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    assert "there is no folder" in labeled.get(f"/api/export/{name}", status=507)["error"]
+    assert "No folder" in labeled.get(f"/api/export/{name}", status=507)["error"]
 
 
 def test_nothing_stays_of_a_download_that_is_broken_off(

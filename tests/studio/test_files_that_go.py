@@ -19,10 +19,10 @@ def test_labels_are_rescued_where_their_file_is_gone(run: Run, tmp_path: Path) -
         studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
     (tmp_path / "digits.studio.sqlite").unlink()
     assert studio.end() == 1
-    assert "go on with --labels" in " ".join(studio.log.read_text().split())
+    assert "continue with --labels" in " ".join(studio.log.read_text().split())
     assert (tmp_path / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n4,x\n"
     again = run("digits", "--labels", "digits.studio.labels.csv", "--fields", 20)
-    assert "2 labels taken over." in again.log.read_text()
+    assert "2 labels imported." in again.log.read_text()
     again.ask("POST", "/api/answers", {"client": "a", "row": 5, "label": "y"})
     (tmp_path / "digits.studio.sqlite").unlink()
     assert again.end() == 1
@@ -42,7 +42,7 @@ def test_labels_are_rescued_where_every_folder_is_gone(run: Run, tmp_path: Path)
         studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
         shutil.rmtree(tmp_path / "here")
         assert studio.end() == 1
-        assert "What it had, 1 label, is in" in " ".join(said.read().split())
+        assert "1 label saved to" in " ".join(said.read().split())
     assert (tmp_path / "temporary" / "digits.studio.labels.csv").read_text() == "row,label\n3,x\n"
 
 
@@ -60,7 +60,7 @@ def test_labels_are_rescued_where_their_folder_is_gone(run: Run, tmp_path: Path)
     studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})
     shutil.rmtree(tmp_path / "sub")
     assert studio.end() == 1
-    assert "What it had, 1 label, is in" in " ".join(studio.log.read_text().split())
+    assert "1 label saved to" in " ".join(studio.log.read_text().split())
     assert (tmp_path / "p.labels.csv").read_text() == "row,label\n3,x\n"
 
 

@@ -28,7 +28,7 @@ def described(shared_page: Any) -> Any:
 
 
 def headers_of(page: Any) -> dict[str, str]:
-    return {"Authorization": f"Bearer {page.door.token}", "Origin": page.origin}
+    return {"Authorization": f"Bearer {page.policy.token}", "Origin": page.origin}
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)

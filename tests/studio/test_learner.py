@@ -55,7 +55,7 @@ def test_no_room_for_the_mixture_stops_nobody(
     try:
         waiting(lambda: session.questions.ready and session.map_version)
         store.label(3, "three").result()
-        session.heard()
+        session.answered()
         waiting(lambda: session.learned.answer == 1)
         assert not session.failed
     finally:

@@ -142,7 +142,7 @@ def test_questions_look_for_classes_and_for_borders_in_turn(kinds: Data, layer: 
         rows = [one.row for one in asked]
         assert len(set(rows)) == len(rows)
         assert not set(rows) & set(labels)
-        return ["there is no label" in one.reason for one in asked]
+        return ["without a label" in one.reason for one in asked]
 
     assert asked_for(12, doubt=0.5)[:6] == [True, False, False, True, True, True]  # 2, 3, 4, 0, 1, 2 of five
     assert not any(asked_for(45, doubt=0.5))

@@ -14,7 +14,7 @@ import pytest
 
 from tnesi.studio import events, server
 from tnesi.studio.requests import MOST_BYTES
-from tnesi.studio.security import POLICY, Door
+from tnesi.studio.security import POLICY, AccessPolicy
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ BODY = json.dumps({"client": "a", "row": 1, "label": "x"}).encode()
 
 
 def bearer(page: Any) -> dict[str, str]:
-    return {"Authorization": f"Bearer {page.door.token}"}
+    return {"Authorization": f"Bearer {page.policy.token}"}
 
 
 def posting(page: Any, **changes: str) -> dict[str, str]:
@@ -38,7 +38,7 @@ def test_nothing_without_the_token(page: Any) -> None:
     for path, operations in schema["paths"].items():
         for method in operations:
             address = path.replace("{row}", "1").replace("{field}", "1")
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": f"{page.door.cookie}=wrong"}):
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": f"{page.policy.cookie}=wrong"}):
                 answer = page.send(method.upper(), address, headers={"Origin": page.origin, **headers})
                 assert answer.status == 401, (method, path)
                 assert "error" in answer.json
@@ -46,31 +46,31 @@ def test_nothing_without_the_token(page: Any) -> None:
 
 
 def test_the_page_wants_the_token_and_keeps_it_in_a_cookie(page: Any) -> None:
-    for path in ("/", "/?token=wrong", f"/?token={page.door.token[:-1]}"):
+    for path in ("/", "/?token=wrong", f"/?token={page.policy.token[:-1]}"):
         stranger = page.send("GET", path)
         assert (stranger.status, "set-cookie" in stranger.headers) == (401, False)
         assert b"terminal" in stranger.content
-    answer = page.send("GET", f"/?token={page.door.token}")
+    answer = page.send("GET", f"/?token={page.policy.token}")
     assert answer.status == 200
     cookie = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
     given = {"Cookie": cookie.partition(";")[0]}
     again = page.send("GET", "/", headers=given)  # a new tab
-    assert (again.status, again.headers["location"]) == (303, f"/?token={page.door.token}")
+    assert (again.status, again.headers["location"]) == (303, f"/?token={page.policy.token}")
     assert page.send("GET", "/api/state", headers=given).status == 200
     assert page.send("GET", "/api/pictures/row/1.png", headers=given).status == 200
 
 
 @pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "foo", "a b=1", "expires=1", "=", "x=\\"])
 def test_cookies_of_other_servers_do_no_harm(page: Any, other: str) -> None:
-    own = f"{page.door.cookie}={page.door.token}"
+    own = f"{page.policy.cookie}={page.policy.token}"
     for cookies in (f"{other}; {own}", f"{own}; {other}", f"{other};{own}"):
         assert page.send("GET", "/api/rows/0", headers={"Cookie": cookies}).status == 200
     assert page.send("GET", "/api/rows/0", headers={"Cookie": f"{other}; x{own}"}).status == 401
 
 
 def test_a_cookie_alone_changes_nothing(page: Any) -> None:
-    headers = posting(page, Cookie=f"{page.door.cookie}={page.door.token}")
+    headers = posting(page, Cookie=f"{page.policy.cookie}={page.policy.token}")
     del headers["Authorization"]
     assert page.send("POST", "/api/answers", BODY, headers).status == 401
     assert page.session.store.view.last == 0
@@ -80,13 +80,14 @@ def test_a_cookie_alone_changes_nothing(page: Any) -> None:
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "127.0.0.1.evil:{port}"]
 )
 def test_other_names_of_the_machine_are_refused(page: Any, host: str) -> None:
-    headers = {**bearer(page), "Host": host.format(port=page.door.port)}
-    for path in ("/api/state", "/page/index.html", f"/?token={page.door.token}"):
+    headers = {**bearer(page), "Host": host.format(port=page.policy.port)}
+    for path in ("/api/state", "/page/index.html", f"/?token={page.policy.token}"):
         assert page.send("GET", path, headers=headers).status == 403
 
 
 def test_localhost_is_this_machine(page: Any) -> None:
-    assert page.send("GET", "/api/state", headers={**bearer(page), "Host": f"localhost:{page.door.port}"}).status == 200
+    headers = {**bearer(page), "Host": f"localhost:{page.policy.port}"}
+    assert page.send("GET", "/api/state", headers=headers).status == 200
 
 
 @pytest.mark.parametrize(
@@ -96,13 +97,13 @@ def test_other_pages_change_nothing(page: Any, origin: str | None) -> None:
     headers = posting(page)
     del headers["Origin"]
     if origin is not None:
-        headers["Origin"] = origin.format(port=page.door.port)
+        headers["Origin"] = origin.format(port=page.policy.port)
     assert page.send("POST", "/api/answers", BODY, headers).status == 403
     assert page.session.store.view.last == 0
 
 
 def test_other_pages_read_nothing(page: Any) -> None:
-    cookie = {"Cookie": f"{page.door.cookie}={page.door.token}"}
+    cookie = {"Cookie": f"{page.policy.cookie}={page.policy.token}"}
     assert page.send("GET", "/api/state", headers={**cookie, "Origin": "http://evil.example"}).status == 403
     for site in ("cross-site", "same-site"):
         assert page.send("GET", "/api/state", headers={**cookie, "Sec-Fetch-Site": site}).status == 403
@@ -112,7 +113,7 @@ def test_headers(page: Any) -> None:
     answers = [
         page.send("GET", "/api/state", headers=bearer(page)),
         page.send("GET", "/api/state"),
-        page.send("GET", f"/?token={page.door.token}"),
+        page.send("GET", f"/?token={page.policy.token}"),
         page.send("GET", "/page/style.css"),
         page.send("GET", "/page/nothing"),
         page.send("GET", "/api/pictures/row/1.png", headers=bearer(page)),
@@ -177,9 +178,9 @@ def insist(send: Callable[[], Any], times: int = 50) -> Any:
 def test_sizes_are_limited(page: Any) -> None:
     def chunked() -> bytes:
         """Send a request that does not give its length."""
-        with socket.create_connection(("127.0.0.1", page.door.port), timeout=60) as raw:
+        with socket.create_connection(("127.0.0.1", page.policy.port), timeout=60) as raw:
             head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
-            start = f"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}"
+            start = f"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n{head}"
             raw.sendall(f"{start}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode())
             raw.sendall(b"4000\r\n" + b" " * 0x4000 + b"\r\n" + b"4000\r\n" + b" " * 0x4000 + b"\r\n0\r\n\r\n")
             return raw.recv(100)
@@ -202,27 +203,27 @@ def test_only_what_there_is_can_be_done(page: Any) -> None:
 
 
 def test_tokens_of_all_kinds_are_compared(page: Any) -> None:
-    for token in ("", "é" * 43, "t" * 10_000, page.door.token + " x"):
+    for token in ("", "é" * 43, "t" * 10_000, page.policy.token + " x"):
         headers = {"Authorization": "Bearer " + token.encode().decode("latin-1")}
         assert page.send("GET", "/api/state", headers=headers).status == 401
-    for cookie in ("=", ";;;", "a b c", f'{page.door.cookie}="', "\x01"):
+    for cookie in ("=", ";;;", "a b c", f'{page.policy.cookie}="', "\x01"):
         assert page.send("GET", "/api/state", headers={"Cookie": cookie}).status in (400, 401)
 
 
 def test_other_interfaces() -> None:
-    door = Door("t" * 43, "0.0.0.0", 80)
-    assert door.address.startswith("http://127.0.0.1:80/?token=")
-    assert door.is_host("192.168.1.7:80")
-    assert door.is_host("[fe80::1]:80")
-    assert door.is_host("192.168.1.7")  # browsers leave out port 80
-    assert not door.is_host("evil.example:80")
-    assert not door.is_host("[127.0.0.1:80")
-    assert door.is_host(f"{socket.gethostname()}:80")
-    named = Door("t" * 43, "10.0.0.1", 8000)
+    policy = AccessPolicy("t" * 43, "0.0.0.0", 80)
+    assert policy.address.startswith("http://127.0.0.1:80/?token=")
+    assert policy.is_host("192.168.1.7:80")
+    assert policy.is_host("[fe80::1]:80")
+    assert policy.is_host("192.168.1.7")  # browsers leave out port 80
+    assert not policy.is_host("evil.example:80")
+    assert not policy.is_host("[127.0.0.1:80")
+    assert policy.is_host(f"{socket.gethostname()}:80")
+    named = AccessPolicy("t" * 43, "10.0.0.1", 8000)
     assert named.is_host("10.0.0.1:8000")
     assert not named.is_host("10.0.0.2:8000")
-    assert Door("t", "::1", 8000).address.startswith("http://[::1]:8000/")
-    assert Door("t", "::", 8000).address.startswith("http://[::1]:8000/")
+    assert AccessPolicy("t", "::1", 8000).address.startswith("http://[::1]:8000/")
+    assert AccessPolicy("t", "::", 8000).address.startswith("http://[::1]:8000/")
 
 
 @pytest.mark.parametrize("part", ["bytes=abc", "bytes=5-1", "lines=0-1", "bytes=999999999-"])
@@ -235,8 +236,8 @@ def test_the_head_of_the_events_ends(page: Any) -> None:
 
 
 def test_too_large_a_body_after_the_answer_has_begun(page: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    head = f"Host: 127.0.0.1:{page.door.port}\r\nAuthorization: Bearer {page.door.token}\r\n"
-    with socket.create_connection(("127.0.0.1", page.door.port), timeout=30) as connection:
+    head = f"Host: 127.0.0.1:{page.policy.port}\r\nAuthorization: Bearer {page.policy.token}\r\n"
+    with socket.create_connection(("127.0.0.1", page.policy.port), timeout=30) as connection:
         connection.sendall(f"GET /api/events HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
         with suppress(OSError):  # it may hang up at any time
@@ -263,7 +264,7 @@ def crowded(sessions: Any, serving: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    port = crowded.door.port
+    port = crowded.policy.port
     with ExitStack() as opened:
         used = HTTPConnection("127.0.0.1", port, timeout=30)
         used.auto_open = False
@@ -280,7 +281,7 @@ def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureF
                 with suppress(OSError):  # it may have been closed already
                     attack[-1].sendall(b"GET / HTTP/1.1\r\n")
             assert crowded.get("/api/state")["phase"] == "ready"  # so is a new one
-            assert crowded.send("GET", f"/?token={crowded.door.token}").status == 200
+            assert crowded.send("GET", f"/?token={crowded.policy.token}").status == 200
         assert all(_closed(one) for one in attack[:60])  # the oldest went first
         crowded.answer(3, "x")
         _read_until(stream, b'"last": 1')
@@ -288,10 +289,10 @@ def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureF
 
 
 def test_refused_requests_keep_nobody_out(crowded: Any) -> None:
-    request = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{crowded.door.port}\r\n\r\n".encode()
+    request = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{crowded.policy.port}\r\n\r\n".encode()
     with ExitStack() as opened:
         for _ in range(60):
-            one = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30))
+            one = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.policy.port), timeout=30))
             one.sendall(request)
             _read_until(one, b"401")
         assert crowded.get("/api/state")["phase"] == "ready"
@@ -333,9 +334,9 @@ def test_busy_connections_are_not_closed_for_new_ones(crowded: Any, monkeypatch:
         streams = [opened.enter_context(_stream(crowded, f"c{number}")) for number in range(20)]
         for one in streams:
             _read_until(one, b"event: state")
-        assert _closed(opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30)))
+        assert _closed(opened.enter_context(socket.create_connection(("127.0.0.1", crowded.policy.port), timeout=30)))
         crowded.session.store.label(3, "x").result()
-        crowded.session.heard()
+        crowded.session.answered()
         for one in streams:
             _read_until(one, b'"last": 1')
 
@@ -359,7 +360,7 @@ def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyP
     with ExitStack() as opened:
         stream = opened.enter_context(_stream(crowded, "mine"))
         _read_until(stream, b"event: state")
-        used = HTTPConnection("127.0.0.1", crowded.door.port, timeout=30)
+        used = HTTPConnection("127.0.0.1", crowded.policy.port, timeout=30)
         opened.callback(used.close)
         used.connect()
         used.auto_open = False
@@ -367,7 +368,7 @@ def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyP
             used.request("GET", "/api/state", headers=bearer(crowded))
             assert used.getresponse().read()
             look()
-        silent = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.door.port), timeout=30))
+        silent = opened.enter_context(socket.create_connection(("127.0.0.1", crowded.policy.port), timeout=30))
         silent.sendall(b"GET / HTTP/1.1\r\n")
         crowded.get("/api/state")  # the other one was accepted before
         look()
@@ -380,13 +381,13 @@ def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyP
 def test_ambiguous_lengths_are_refused(page: Any, path: str) -> None:
     """A proxy in front may take the other length, and the rest for another request."""
     head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
-    smuggled = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}\r\n"
+    smuggled = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n{head}\r\n"
     for lengths in (
         "Content-Length: 5\r\nTransfer-Encoding: chunked",
         "transfer-encoding: chunked\r\ncontent-length: 5",
     ):
-        with socket.create_connection(("127.0.0.1", page.door.port), timeout=30) as raw:
-            start = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{page.door.port}\r\n{head}{lengths}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", page.policy.port), timeout=30) as raw:
+            start = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n{head}{lengths}\r\n\r\n"
             raw.sendall((start + "0\r\n\r\n" + smuggled).encode())
             found = b""
             with suppress(ConnectionResetError):
@@ -399,8 +400,8 @@ def test_ambiguous_lengths_are_refused(page: Any, path: str) -> None:
 
 def _stream(page: Any, client: str) -> socket.socket:
     """Open a stream of events."""
-    connection = socket.create_connection(("127.0.0.1", page.door.port), timeout=30)
-    head = f"Host: 127.0.0.1:{page.door.port}\r\nAuthorization: Bearer {page.door.token}\r\n"
+    connection = socket.create_connection(("127.0.0.1", page.policy.port), timeout=30)
+    head = f"Host: 127.0.0.1:{page.policy.port}\r\nAuthorization: Bearer {page.policy.token}\r\n"
     connection.sendall(f"GET /api/events?client={client} HTTP/1.1\r\n{head}\r\n".encode())
     return connection
 

@@ -1,7 +1,8 @@
-"""The labeling studio: a page in the browser on which a person names examples, and a server for it.
+"""The labeling studio: a web page for labeling examples, and its server.
 
-A person's answers go to the `store` (one SQLite file). The `learner` learns the mixture, then the classes anew after
-each answer, in the background, and publishes what it has `learned`, which never changes afterwards. `questions` has the
-next rows to ask for ready. `session` ties these together, `api` answers requests from what is published, and never
-waits for learning. Needs msgspec, starlette and uvicorn (``pip install 'tnesi[studio]'``).
+Answers go to the `store` (one SQLite file). The `learner` learns the mixture and then, after each answer, the classes.
+It runs in the background and publishes immutable results (`learned`). `questions` holds the next rows to ask about.
+`session` ties these together. `api` answers requests from published results and never waits for learning.
+
+Needs msgspec, starlette and uvicorn (``pip install 'tnesi[studio]'``).
 """

@@ -1,4 +1,4 @@
-"""Token and port of a project, kept for its owner: a page that is open goes on after the server was started again."""
+"""Token and port of a project, stored for its owner, so that an open page survives a restart of the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Known(NamedTuple):
 
 
 def remembered(project: str) -> Known:
-    """Return what the last server of a project had; nothing where that cannot be read, or others could have."""
+    """Return token and port of the last server of a project, unless they cannot be read or others could read them."""
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         path = _path(project)
         about = path.stat()
@@ -32,7 +32,7 @@ def remembered(project: str) -> Known:
 
 
 def remember(project: str, token: str, port: int) -> None:
-    """Keep these where only their owner can read them; it is no harm if that fails."""
+    """Store token and port where only their owner can read them; failure is harmless."""
     with suppress(OSError):
         path = _path(project)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -43,13 +43,13 @@ def remember(project: str, token: str, port: int) -> None:
 
 
 def token_from_environment() -> str | None:
-    """Return the token that ``TNESI_STUDIO_TOKEN`` asks for; a short one could be guessed and is refused."""
+    """Return the token in ``TNESI_STUDIO_TOKEN``; short ones could be guessed and are refused."""
     token = os.environ.get("TNESI_STUDIO_TOKEN")
     if token is None:
         return None
     if not _is_token(token):
         raise ValueError(
-            f"TNESI_STUDIO_TOKEN has to have {_SHORTEST_TOKEN} letters and digits or more: leave it out to get one"
+            f"TNESI_STUDIO_TOKEN needs at least {_SHORTEST_TOKEN} letters and digits: unset it to use a random token"
         )
     return token
 

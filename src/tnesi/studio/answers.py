@@ -1,4 +1,4 @@
-"""What all answers together say: the state that a log of answers leads to, and how undoing goes back in it."""
+"""The state that follows from a log of answers, including undo."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from tnesi.data.label_values import INTEGER, MISSING
 LONGEST_NAME = 100
 MOST_CLASSES = 300
 _KEYS = "123456789"
-_COMMANDS = frozenset("uUsS")
-"""Keys that mean something else on the page: undo and skip."""
 _JOINED = re.compile("(?<=[^\\x00-\\x7f\\u200c\\u200d])[\\u200c\\u200d](?=[^\\x00-\\x7f\\u200c\\u200d])")
-"""Marks between letters of some scripts, and between the parts of an emoji, that are not printed by themselves."""
+"""Joiners between letters of some scripts and between parts of an emoji."""
 
 
 class RefusedError(ValueError):
-    """An answer that cannot be taken; the message is for a person."""
+    """An answer that is refused; the message is shown to the user."""
 
 
 class Entry(NamedTuple):
@@ -38,9 +36,9 @@ class Entry(NamedTuple):
     old : str or None
         The name before, of "rename".
     undone : int or None
-        The entry that "undo" takes back.
+        The entry that "undo" reverts.
     client, request : str
-        Who has said it (a tab of a browser), and a name of the request if it may be sent again; "" for none.
+        The browser tab that sent it, and a request identifier for retries; "" for none.
     time : str
         ISO 8601, UTC.
     """
@@ -57,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class ClassOf(NamedTuple):
-    """A class that has labels: what the page needs to show it."""
+    """A class with labels, as the page shows it."""
 
     name: str
     key: str | None
@@ -67,7 +65,7 @@ class ClassOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Done(Container[int]):
-    """The rows that nobody has to be asked for: those that have a label, and those that were skipped."""
+    """Rows that need no question: labeled or skipped."""
 
     labels: dict[int, str]
     skips: frozenset[int]
@@ -77,18 +75,18 @@ class Done(Container[int]):
 
 
 class View(NamedTuple):
-    """What the answers say at some time; it never changes.
+    """An immutable snapshot of the answers.
 
     Attributes
     ----------
     last : int
-        The number of the newest entry, 0 for none.
+        Number of the newest entry, 0 if there is none.
     labels : dict of str
         The label of each row that has one.
     skips : frozenset of int
         Rows that were skipped and have no label.
     classes : tuple of ClassOf
-        Those that have labels, in the order in which they appeared.
+        Classes with labels, in order of appearance.
     can_undo : bool
     """
 
@@ -137,14 +135,14 @@ class Answers:
         return {name for name, n in self._counts.items() if n}
 
     def view(self) -> View:
-        """Return what holds now."""
+        """Return a snapshot of the current state."""
         found = [ClassOf(name, self._keys.get(name), self._colors[name], n) for name, n in self._counts.items() if n]
         classes = tuple(sorted(found, key=lambda one: one.color))
         last, can_undo = next(reversed(self.entries), 0), self.to_undo("") is not None
         return View(last, dict(self.labels), frozenset(self.skips), classes, can_undo)
 
     def add(self, entry: Entry) -> None:
-        """Take in an entry, which comes after all others."""
+        """Apply an entry, which must be newer than all others."""
         self.entries[entry.id] = entry
         if entry.request:
             self.requests[entry.request] = entry.id
@@ -163,7 +161,7 @@ class Answers:
         self._give_keys()
 
     def to_undo(self, client: str) -> Entry | None:
-        """Return what this client would undo: its own last entry, else the last one of all."""
+        """Return the entry that this client would undo: its own last one, or else the last one of all clients."""
         for stack in (self._of_client[client], self._order):
             while stack and stack[-1] in self._undone:
                 stack.pop()
@@ -172,7 +170,7 @@ class Answers:
         return None
 
     def history(self, row: int) -> list[Entry]:
-        """Return all that was ever said of a row."""
+        """Return all entries about a row."""
         return [entry for entry in self.entries.values() if entry.row == row]
 
     def _take_back(self, entry: Entry) -> None:
@@ -190,7 +188,7 @@ class Answers:
         assert entry.old is not None
         assert entry.label is not None
         self._renames.append(entry)
-        if entry.label not in self._colors:  # it is the same class by another name
+        if entry.label not in self._colors:  # the same class under another name
             self._colors[entry.label] = self._colors[entry.old]
             if entry.old in self._keys and _own_key(entry.old) is None:
                 self._keys[entry.label] = self._keys.pop(entry.old)
@@ -198,7 +196,7 @@ class Answers:
             self._settle(row)
 
     def _settle(self, row: int) -> None:
-        """Find out anew what holds for a row."""
+        """Recompute the state of a row."""
         before = self.labels.pop(row, None)
         self.skips.discard(row)
         last = next((e for e in reversed(self._of_row[row]) if e.kind in ("label", "clear")), None)
@@ -219,9 +217,9 @@ class Answers:
         return name
 
     def _give_keys(self) -> None:
-        """Give new classes a color and a key; those of classes without labels are free again.
+        """Assign colors and keys to new classes and free those of classes without labels.
 
-        A class that comes back (somebody has undone something) gets what it had, unless another one has it now.
+        A class that reappears after an undo gets its previous color and key if they are still free.
         """
         existing = [name for name, n in self._counts.items() if n > 0]
         self._keys = {name: key for name, key in self._keys.items() if self._counts[name] > 0}
@@ -242,12 +240,11 @@ class Answers:
 
 
 def _own_key(name: str) -> str | None:
-    fits = len(name) == 1 and name.isascii() and name.isalnum() and name not in _COMMANDS
-    return name if fits else None
+    return name if len(name) == 1 and name.isascii() and name.isalnum() else None
 
 
 def class_name(text: str) -> str:
-    """Return a name as it is kept; refuse what is none.
+    """Return the normalized name of a class, or refuse it.
 
     Examples
     --------
@@ -256,13 +253,13 @@ def class_name(text: str) -> str:
     """
     name = unicodedata.normalize("NFC", text).strip()
     if not name:
-        raise RefusedError("the name of the class is empty: type one")
+        raise RefusedError("The name of the class is empty")
     if len(name) > LONGEST_NAME:
-        raise RefusedError(f"the name of the class has {len(name)} characters: {LONGEST_NAME} are the most")
+        raise RefusedError(f"The name of the class has {len(name)} characters; the maximum is {LONGEST_NAME}")
     if not _JOINED.sub("", name).isprintable():
-        raise RefusedError("the name of the class has a character that cannot be printed: type it anew")
+        raise RefusedError("The name of the class has a character that cannot be printed: type it again")
     if name in MISSING or name == "-1":
-        raise RefusedError(f"{name!r} means in tables that there is no label: call the class otherwise")
+        raise RefusedError(f"{name!r} marks missing labels in tables: use another name")
     if (number := INTEGER.fullmatch(name)) and str(int(number[1])) != name:
-        raise RefusedError(f"{name!r} and {int(number[1])} are the same in tables: call the class otherwise")
+        raise RefusedError(f"{name!r} and {int(number[1])} are the same in tables: use another name")
     return name

@@ -1,4 +1,4 @@
-"""The requests that the page makes, and what they are answered. `ENDPOINTS` is all there is."""
+"""The HTTP API of the page; `ENDPOINTS` lists all requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from tnesi.encoders.image_files import ImageFileError
 from tnesi.studio import export
 from tnesi.studio.answers import RefusedError
 from tnesi.studio.events import event_stream
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.learned import Learned
-from tnesi.studio.pictures import MOST_TILES
 from tnesi.studio.requests import (
     Client,
     Export,
@@ -38,15 +38,17 @@ from tnesi.studio.requests import (
     read,
 )
 from tnesi.studio.session import Session
+from tnesi.studio.shown import MOST_TILES
 from tnesi.studio.store import DiskError, Taken
 
 Json = dict[str, Any]
+_PNG = "image/png"
 T = TypeVar("T", bound=Struct)
 
 
 @dataclass(frozen=True)
 class Endpoint(Generic[T]):
-    """A request: how it is written, what it holds, and who answers it; `content` is the type of the answer."""
+    """A request: method, address, parameters, handler, and the media type of the response."""
 
     method: str
     address: str
@@ -57,7 +59,7 @@ class Endpoint(Generic[T]):
 
 
 async def respond(endpoint: Endpoint[Any], session: Session, request: Request) -> Response:
-    """Check a request, answer it, and tell a person what is wrong with it."""
+    """Validate and answer a request; errors become JSON messages for the user."""
     try:
         return await endpoint.answer(session, await read(request, endpoint.given), request)
     except RequestError as error:
@@ -93,10 +95,10 @@ async def _schema(session: Session, given: Nothing, request: Request) -> Respons
 
 
 async def _taken(session: Session, future: Future[Taken]) -> Taken:
-    """Wait until an answer is on the disk."""
+    """Wait until an answer is on disk."""
     taken = await asyncio.wrap_future(future)
     if taken.new:
-        session.heard()
+        session.answered()
     return taken
 
 
@@ -135,7 +137,7 @@ async def _undo(session: Session, given: Who, request: Request) -> Response:
 
 
 def _refusable(act: Callable[..., Future[Taken]], *given: Any) -> Future[Taken]:
-    """Names are checked before anything is written: what is wrong with them is the request's fault."""
+    """Check names before anything is written: invalid ones are errors of the request."""
     try:
         return act(*given)
     except RefusedError as error:
@@ -144,7 +146,7 @@ def _refusable(act: Callable[..., Future[Taken]], *given: Any) -> Future[Taken]:
 
 def _existing(session: Session, row: int) -> int:
     if row >= session.shown.n_rows:
-        raise RequestError(404, f"there is no row {row}: rows are counted from 0 to {session.shown.n_rows - 1}")
+        raise RequestError(404, f"There is no row {row}: rows are numbered from 0 to {session.shown.n_rows - 1}")
     return row
 
 
@@ -154,7 +156,7 @@ def _existing(session: Session, row: int) -> int:
 async def _map(session: Session, given: Nothing, request: Request) -> Response:
     layer, shown_map, version = session.layer, session.map, session.map_version
     if layer is None or shown_map is None:
-        raise RequestError(409, "the map is not made yet: it follows in a moment")
+        raise RequestError(409, "The map is not ready yet: try again in a moment")
     names, number, certainty = _field_classes(session, layer, shown_map.fields)
     cells = [
         {"field": c, "x": x, "y": y, "class": k, "certainty": sure, "mass": mass}
@@ -163,10 +165,10 @@ async def _map(session: Session, given: Nothing, request: Request) -> Response:
             np.round(shown_map.mass, 2).tolist(), strict=True,
         )
     ]  # fmt: skip
-    sheet = None
-    if session.shown.kind == "words":
-        for cell, words in zip(cells, session.field_words(layer, shown_map), strict=True):
-            cell["text"] = words
+    sheet, texts = None, await asyncio.to_thread(session.field_texts, layer, shown_map)
+    if texts is not None:
+        for cell, text in zip(cells, texts, strict=True):
+            cell["text"] = text
     else:
         sheet = f"/api/pictures/fields.png?version={version}"
     return JSONResponse(
@@ -186,7 +188,7 @@ async def _map(session: Session, given: Nothing, request: Request) -> Response:
 async def _map_classes(session: Session, given: Nothing, request: Request) -> Response:
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
-        raise RequestError(409, "the map is not made yet: it follows in a moment")
+        raise RequestError(409, "The map is not ready yet: try again in a moment")
     names, number, certainty = _field_classes(session, layer, shown_map.fields)
     return JSONResponse({"version": session.map_version, "class": number, "certainty": certainty, "classes": names})
 
@@ -199,7 +201,7 @@ def _field_classes(session: Session, layer: FirstLayer, fields: Any) -> tuple[li
 
 
 def _of_layer(session: Session, layer: FirstLayer) -> Learned | None:
-    """Return what was learned, if there are classes and they are of the fields that are shown."""
+    """Return what was learned if it has classes and belongs to the layer shown."""
     learned = session.learned
     return learned if learned is not None and learned.model is not None and learned.layer is layer else None
 
@@ -207,13 +209,13 @@ def _of_layer(session: Session, layer: FirstLayer) -> Learned | None:
 async def _field(session: Session, given: Field, request: Request) -> Response:
     layer, c = session.layer, given.field
     if layer is None or c >= layer.n_fields:
-        raise RequestError(404, f"there is no field {c}")
+        raise RequestError(404, f"There is no field {c}")
     learned = _of_layer(session, layer)
     found: Json = {"field": c, "class": None, "certainty": 0.0, "mass": round(float(layer.mass[c]), 2)}
     if learned is not None and learned.field_class[c] >= 0:
         found["class"] = learned.names[learned.field_class[c]]
         found["certainty"] = round(float(learned.field_certainty[c]), 3)
-    found |= session.shown.details(layer.fields(np.array([c])))
+    found |= session.shown.field_details(layer, c)
     found["neighbors"] = layer.neighbors(c)
     found["rows"] = [session.brief(row) | {"activity": round(s, 4)} for row, s in layer.nearest(c)]
     return JSONResponse(found)
@@ -232,7 +234,7 @@ async def _row(session: Session, given: Row, request: Request) -> Response:
     if layer is not None and layer.rows is None:
         own = layer.activities[[row]]
         fields = own.indices[np.argsort(-own.data, kind="stable")].tolist()
-    details = session.shown.details(session.shown.values([row]))
+    details = session.shown.details(row, whole=True)
     probabilities = {"probabilities": session.suggested(row), "history": history, "fields": fields}
     return JSONResponse({**session.brief(row), **probabilities, **details})
 
@@ -265,37 +267,43 @@ async def _rows_png(session: Session, given: Rows, request: Request) -> Response
     _with_pictures(session)
     rows = [int(row) for row in given.rows.split(",")]
     if len(rows) > MOST_TILES:
-        raise RequestError(422, f"{len(rows)} rows are too many: ask for at most {MOST_TILES}")
+        raise RequestError(422, f"{len(rows)} rows are too many: request at most {MOST_TILES}")
     for row in rows:
         _existing(session, row)
-    return await _png(request, lambda: session.shown.rows_sheet(rows))
+    return await _picture(request, lambda: (session.shown.rows_sheet(rows), _PNG))
 
 
 async def _row_png(session: Session, given: LargeRow, request: Request) -> Response:
     _with_pictures(session)
     row = _existing(session, given.row)
-    return await _png(request, lambda: session.shown.large(row, given.size))
+    try:
+        return await _picture(request, lambda: session.shown.large(row, given.size))
+    except ImageFileError as error:
+        raise RequestError(404, f"{session.file(row)} {error}") from error
 
 
 async def _fields_png(session: Session, given: Version, request: Request) -> Response:
     _with_pictures(session)
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
-        raise RequestError(409, "the map is not made yet: it follows in a moment")
-    return await _png(request, lambda: session.shown.sheet(layer.fields(shown_map.fields), shown_map.columns))
+        raise RequestError(409, "The map is not ready yet: try again in a moment")
+    return await _picture(
+        request, lambda: (session.shown.fields_sheet(layer, shown_map.fields, shown_map.columns), _PNG)
+    )
 
 
 def _with_pictures(session: Session) -> None:
-    if session.shown.kind == "words":
-        raise RequestError(404, "these rows are shown as words: there are no pictures of them")
+    if not session.shown.has_pictures:
+        raise RequestError(404, "These rows are shown as text and have no pictures")
 
 
-async def _png(request: Request, draw: Callable[[], bytes]) -> Response:
-    return with_etag(request, await asyncio.to_thread(draw), "image/png", "private, no-cache")
+async def _picture(request: Request, draw: Callable[[], tuple[bytes, str]]) -> Response:
+    content, media_type = await asyncio.to_thread(draw)
+    return with_etag(request, content, media_type, "private, no-cache")
 
 
 def with_etag(request: Request, content: bytes, media_type: str, cache_control: str) -> Response:
-    """Return content, or that a browser has it already (addresses stay the same where content changes)."""
+    """Return content, or 304 if the browser has it (addresses stay the same when content changes)."""
     etag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
     headers = {"etag": etag, "cache-control": cache_control}
     if request.headers.get("if-none-match") == etag:
@@ -311,21 +319,20 @@ def _export(name: str, content: str) -> Endpoint[Any]:
     return Endpoint("GET", f"/api/export/{name}", f"Download {name}", given, answer, content)
 
 
-_PNG = "image/png"
 ENDPOINTS: list[Endpoint[Any]] = [
-    Endpoint("GET", "/api/state", "All that the page shows at first", Client, _state),
+    Endpoint("GET", "/api/state", "The state of the page", Client, _state),
     Endpoint("GET", "/api/events", "The state after each change", Client, _events, "text/event-stream"),
     Endpoint("GET", "/api/schema", "This description", Nothing, _schema),
     Endpoint("GET", "/api/question", "The open question of a client", Client, _question),
     Endpoint("POST", "/api/answers", "Give a row a label", Label, _label),
-    Endpoint("POST", "/api/skips", "Do not ask for a row again", RowOfClient, _skip),
-    Endpoint("POST", "/api/undo", "Take back the last answer", Who, _undo),
-    Endpoint("DELETE", "/api/answers/{row}", "Take the label off a row", RowOfClient, _clear),
-    Endpoint("POST", "/api/classes/rename", "Rename a class, or join two", Rename, _rename),
+    Endpoint("POST", "/api/skips", "Skip a row", RowOfClient, _skip),
+    Endpoint("POST", "/api/undo", "Undo the last answer", Who, _undo),
+    Endpoint("DELETE", "/api/answers/{row}", "Remove the label of a row", RowOfClient, _clear),
+    Endpoint("POST", "/api/classes/rename", "Rename a class, or merge two", Rename, _rename),
     Endpoint("GET", "/api/map", "The map of the fields", Nothing, _map),
     Endpoint("GET", "/api/map/classes", "The classes of the fields on the map", Nothing, _map_classes),
     Endpoint("GET", "/api/fields/{field}", "A field and its nearest rows", Field, _field),
-    Endpoint("GET", "/api/rows/{row}", "All that is known of a row", Row, _row),
+    Endpoint("GET", "/api/rows/{row}", "Details of a row", Row, _row),
     Endpoint("GET", "/api/gallery", "Rows of a class", Gallery, _gallery),
     Endpoint("GET", "/api/pictures/rows.png", "Small pictures of rows", Rows, _rows_png, _PNG),
     Endpoint("GET", "/api/pictures/row/{row}.png", "A large picture of a row", LargeRow, _row_png, _PNG),

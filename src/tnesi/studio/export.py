@@ -1,4 +1,4 @@
-"""What a person takes away: labels, predictions, the model, the report."""
+"""Downloads: labels, predictions, the model, the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES = {
     "report.html": "text/html",
 }
 _PATIENCE = 20.0
-"""Seconds to wait for the newest answers to be learned."""
+"""Seconds to wait until the newest answers are learned."""
 _BLOCK = 100_000
 
 
@@ -56,17 +56,17 @@ async def download(session: Session, name: str, content: str, *, exact: bool = F
 async def _newest(session: Session) -> Learned:
     wanted, until = session.store.view.last, time.monotonic() + _PATIENCE
     if len(session.store.view.classes) < 2:
-        raise RequestError(409, "there are no two classes yet: name some examples first")
+        raise RequestError(409, "Label examples of at least two classes first")
     while (learned := session.learned) is None or learned.answer < wanted:
         if session.ending:
-            raise RequestError(503, "the studio is ending: start it again")
+            raise RequestError(503, "The studio is shutting down")
         if session.failed:
-            raise RequestError(409, "learning has failed: the page says why")
+            raise RequestError(409, "Learning has failed; the page shows the reason")
         if time.monotonic() > until:
-            raise RequestError(409, "the newest answers are still being learned from: try again in a moment")
+            raise RequestError(409, "The newest answers are still being learned: try again in a moment")
         await asyncio.sleep(0.05)
     if learned.model is None:
-        raise RequestError(409, "there are no two classes yet: name some examples first")
+        raise RequestError(409, "Label examples of at least two classes first")
     return learned
 
 
@@ -74,20 +74,20 @@ async def _file(session: Session, name: str, content: str, write: Callable[[Path
     try:
         folder = session.scratch()
     except OSError as error:
-        raise DiskError(f"there is no folder to write {name} to: {error}") from error
+        raise DiskError(f"No folder to write {name} to: {error}") from error
     try:
         await asyncio.to_thread(write, folder / name)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, OSError):
-            raise DiskError(f"{name} could not be written to {folder.parent} ({error}): is there room?") from error
+            raise DiskError(f"{name} could not be written to {folder.parent} ({error}): is the disk full?") from error
         raise
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in Path(session.data.name).stem)
     return _FileOnce(folder / name, media_type=content, filename=f"{stem[:60] or 'data'}-{name}")
 
 
 class _FileOnce(FileResponse):
-    """A file in a folder of its own, which goes when it was sent or nobody wants it any more."""
+    """A file in its own folder, which is removed after sending."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -97,7 +97,7 @@ class _FileOnce(FileResponse):
 
 
 def write_labels(session: Session, view: View, path: Path, *, exact: bool = False) -> None:
-    """Write the labels that people have given: row, label and, of images, the file."""
+    """Write the labels given by people: row, label and, if rows are files, the file."""
     files = session.files
     cell = quoted if exact else _escaped
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -123,7 +123,7 @@ def _escaped(text: str) -> str:
 
 
 def write_parquet(session: Session, learned: Learned, path: Path) -> None:
-    """Write the same as a Parquet file; `given` are the labels that people have given."""
+    """Write the same as a Parquet file; the column `given` has the labels given by people."""
     pa, pq = needed("pyarrow", "writing Parquet"), needed("pyarrow.parquet", "writing Parquet")
     n = learned.best.size
     given = [learned.names[k] if k >= 0 else None for k in learned.label.tolist()]
@@ -140,7 +140,7 @@ def write_parquet(session: Session, learned: Learned, path: Path) -> None:
 
 
 def write_model(session: Session, learned: Learned, path: Path) -> None:
-    """Write the classifier, which predicts rows that it has never seen."""
+    """Write the classifier with its encoder, to predict new rows."""
     model = learned.named_model()
     assert model is not None
     rows = session.data.rows
@@ -150,6 +150,6 @@ def write_model(session: Session, learned: Learned, path: Path) -> None:
         "rows": rows.n_rows,
         "labels": int((learned.label >= 0).sum()),
         "note": "labeled in the studio",
-        "columns": rows.feature_names,
+        "columns": None if learned.layer.encoder else rows.feature_names,
     }
-    save(model, path, provenance=provenance, image_shape=rows.image_shape)
+    save(learned.layer.with_encoder(model), path, provenance=provenance, image_shape=rows.image_shape)

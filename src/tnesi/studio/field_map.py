@@ -1,8 +1,8 @@
-"""A place on a grid for each field, like ones near each other.
+"""A place on a grid for each field, with similar fields near each other.
 
-The fields are put on the grid in the order of their two main directions. Then, in a few rounds, the picture is blurred,
-ever less, and all fields are assigned anew to the places whose blurred content is most like them (linear assignment
-sorting). What is like: the main directions of the fields, and the clusters of the rows that have them.
+The fields are put on the grid in the order of their two main directions. Then, in a few rounds, the grid is blurred,
+less in each round, and all fields are reassigned to the most similar places (linear assignment sorting). Similarity
+depends on the main directions of the fields and on the clusters of their rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first layer that a studio works with: learned here, kept from an earlier time, or taken from a model file."""
+"""The first layer of a studio: learned here, from the project file, or from a model file."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from tnesi.data.source import Data
+from tnesi.encoders.choice import Encoder
 from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.execution.settings import Local
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.second_layer import new_labeler
 from tnesi.model.classifier_model import ClassifierModel, StoredRows, activate
-from tnesi.model_file import load, save
+from tnesi.model_file import load, save, split_pipeline
 from tnesi.report.fields import fields_of
 from tnesi.system.progress import iteration_of
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
 Tell = Callable[[str, float | None], bool]
-"""Hears what is being done and which share of it is done; says whether to stop."""
+"""Called with a description and the share that is done; returns whether to stop."""
 
 N_CLUSTERS = 10
-"""Parts of the data that are found without labels: of the map, and of the first questions."""
+"""Clusters of the data, for the map and the first questions."""
 _PREVIEW_ROWS = 2500
 _PREVIEW_ITERATIONS = 6
 _PREVIEW_FROM = 10_000
-"""With fewer rows the whole is learned before a preview would be of use."""
+"""Fewer rows are learned so quickly that a preview is useless."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to learn the first layer; None is what was done before with this project, or the default.
+    """How to learn the first layer; None means the previous setting of the project, or the default.
 
     Attributes
     ----------
@@ -50,33 +52,38 @@ class Settings:
     seed : int or None
     model : Path or None
         A model file whose first layer is used.
+    encoder : str
+        The encoder of the rows, "none" without one.
     """
 
     fields: Any = None
     seed: int | None = None
     model: Path | None = None
+    encoder: str = "none"
 
     def of_project(self, kept: str) -> bool:
-        """Whether a first layer that was learned with other settings will do."""
+        """Whether the stored first layer was learned with these settings."""
         before, given = _read_settings(kept), {"fields": self.fields, "seed": self.seed}
-        return self.model is None and all(value in (None, before.get(name)) for name, value in given.items())
+        same = all(value in (None, before.get(name)) for name, value in given.items())
+        return self.model is None and same and before.get("encoder", self.encoder) == self.encoder
 
     @classmethod
     def from_text(cls, kept: str) -> Settings:
-        """Return the settings with which a first layer was learned that has to be learned anew."""
+        """Return the settings with which the stored first layer was learned."""
         before = _read_settings(kept)
         if "model" in before:
             raise ValueError(
-                f"the fields of {before['model']} are damaged in the project file: give that model again, with --model"
+                f"the fields of {before['model']} are damaged in the project file: pass that model again with --model"
             )
         fields, seed = before.get("fields"), before.get("seed")
         fields, seed = (value if type(value) is int and value >= 0 else None for value in (fields, seed))
-        return cls(fields, seed)
+        return cls(fields, seed, encoder=str(before.get("encoder", "none")))
 
     def text(self) -> str:
-        """Return the settings as they are kept."""
+        """Return the settings as JSON for the project file."""
         of_model = {"model": self.model.name} if self.model is not None else {}
-        return json.dumps({"fields": self.fields or "auto", "seed": self.seed or 0, **of_model})
+        settings = {"fields": self.fields or "auto", "seed": self.seed or 0, "encoder": self.encoder}
+        return json.dumps(settings | of_model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +98,28 @@ class FirstLayer:
     parameters : dict
         Of a classifier on this layer; `random_state` is a seed.
     rows : (n,) array or None
-        Which rows of the data `stored` is about; None: all.
+        The rows of the data that `stored` describes; None: all.
+    encoder : Encoder or None
+        By which the rows are encoded.
     """
 
     mixtures: tuple[PoissonMixture, ...]
     stored: StoredRows
     parameters: Mapping[str, Any]
     rows: Array | None = None
+    encoder: Encoder | None = None
 
     @classmethod
-    def of(cls, classifier: SimpletronClassifier, rows: Array | None = None) -> FirstLayer:
-        """Return the first layer of a classifier that knows its training rows."""
+    def of(
+        cls, classifier: SimpletronClassifier, rows: Array | None = None, encoder: Encoder | None = None
+    ) -> FirstLayer:
+        """Return the first layer of a classifier that has its training rows."""
         stored = classifier.model_.rows
         assert stored is not None
         parameters = classifier.get_params(deep=False)
         if classifier.mixture is not None:
             parameters["mixture"] = clone(classifier.mixture).set_params(execution=None)
-        return cls(tuple(classifier.mixtures_), stored, parameters, rows)
+        return cls(tuple(classifier.mixtures_), stored, parameters, rows, encoder)
 
     @property
     def seed(self) -> int:
@@ -116,19 +128,23 @@ class FirstLayer:
 
     @cached_property
     def model(self) -> ClassifierModel:
-        """A classifier that waits for labels."""
+        """A classifier without labels."""
         models = tuple(mixture.model_ for mixture in self.mixtures)
         return ClassifierModel(models, rows=self.stored).without_labels()
 
     @cached_property
     def labeler(self) -> Labeler:
-        """What is known of the rows without labels."""
+        """The part of learning from labels that needs no labels."""
         first_seed = seed_of(self.mixtures[0].random_state)
         return new_labeler(self.stored, self.model.sizes, first_seed, resolve_threads(None))
 
     def classifier(self, model: ClassifierModel, **parameters: Any) -> SimpletronClassifier:
         """Return a model on this first layer as an estimator."""
         return SimpletronClassifier.from_model(model, self.mixtures, {**self.parameters, **parameters})
+
+    def with_encoder(self, classifier: SimpletronClassifier) -> SimpletronClassifier | Pipeline:
+        """Return a pipeline of the encoder and a classifier, or only the latter where there is no encoder."""
+        return Pipeline([("encoder", self.encoder), ("classifier", classifier)]) if self.encoder else classifier
 
     @property
     def activities(self) -> sparse.csr_array:
@@ -140,7 +156,7 @@ class FirstLayer:
 
     @cached_property
     def mass(self) -> Array:
-        """How many rows each field stands for."""
+        """The number of rows that each field stands for."""
         return np.asarray(self.activities.sum(axis=0)).ravel()
 
     @cached_property
@@ -149,15 +165,15 @@ class FirstLayer:
         return sparse.csc_array(self.activities)
 
     def parts(self) -> Array:
-        """Return to which of a few parts of the data, found without labels, each row belongs."""
+        """Return the cluster of each row."""
         return self.labeler.clusters(min(N_CLUSTERS, self.activities.shape[0])).place
 
     def fields(self, numbers: Array) -> Array:
-        """Return fields as they look: without what normalization adds."""
+        """Return fields without the offset that normalization adds."""
         return fields_of(self.model.mixtures, numbers) - 1
 
     def usual(self) -> Array:
-        """Return the average row, as the fields tell it."""
+        """Return the average row, computed from the fields."""
         heaviest = np.argsort(-self.mass, kind="stable")[:2000]
         return np.asarray(self.mass[heaviest] @ self.fields(heaviest))
 
@@ -169,6 +185,16 @@ class FirstLayer:
         best = np.argsort(-shared, kind="stable")[:n]
         return [int(c) for c in best if shared[c] > 0]
 
+    def typical(self, fields: Array) -> Array:
+        """Return for each field the row in which it is most active."""
+        starts, numbers, values = self.by_field.indptr, self.by_field.indices, self.by_field.data
+        ends = starts[fields + 1]
+        best = [
+            numbers[start + values[start:end].argmax()] if end > start else 0
+            for start, end in zip(starts[fields].tolist(), ends.tolist(), strict=True)
+        ]
+        return np.array(best, np.int64) if self.rows is None else self.rows[best]
+
     def nearest(self, field: int, n: int = 24) -> list[tuple[int, float]]:
         """Return the rows in which a field is most active, with its activity."""
         column = self.by_field[:, [field]].tocoo()
@@ -178,7 +204,7 @@ class FirstLayer:
 
 
 def _read_settings(kept: str) -> dict[str, Any]:
-    """Return settings as they were kept; none of them, if they are damaged."""
+    """Parse stored settings; empty if they are damaged."""
     try:
         return dict(json.loads(kept or "{}"))
     except (ValueError, TypeError, RecursionError):
@@ -192,19 +218,19 @@ def new_classifier(settings: Settings, **of_mixture: Any) -> SimpletronClassifie
     )
 
 
-def learn(data: Data, settings: Settings, tell: Tell) -> FirstLayer:
+def learn(data: Data, settings: Settings, tell: Tell, encoder: Encoder | None = None) -> FirstLayer:
     """Learn from all rows; `tell` may stop it early."""
 
     def listener(entry: dict[str, Any]) -> bool:
-        return tell(f"learning what the data are made of: {iteration_of(entry)}", 1 - 0.9 ** entry["iteration"])
+        return tell(f"learning the fields: {iteration_of(entry)}", 1 - 0.9 ** entry["iteration"])
 
     classifier = new_classifier(settings, execution=Local(callback=listener))
     _fit(classifier, data.X)
-    return FirstLayer.of(classifier)
+    return FirstLayer.of(classifier, encoder=encoder)
 
 
 def preview(data: Data, settings: Settings) -> FirstLayer | None:
-    """Learn quickly from a few rows, to have something to look at; None where learning from all is as quick."""
+    """Learn quickly from a few rows, for a first map; None if learning from all rows is as quick."""
     n = data.rows.n_rows
     if n < _PREVIEW_FROM:
         return None
@@ -225,38 +251,38 @@ def check_features(path: Path, n_features: int, data: Data) -> None:
     """Refuse a model file of other data."""
     if n_features != data.rows.n_features:
         raise ValueError(
-            f"{path} was learned from {n_features} features, and the data have {data.rows.n_features}: give a model of "
+            f"{path} was learned from {n_features} features, and the data have {data.rows.n_features}: use a model of "
             "the same kind of data"
         )
 
 
 def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     """Return the first layer of a model file, with its activities for all rows of these data."""
-    model = load(path)
+    encoder, model = split_pipeline(load(path))
     check_features(path, model.n_features_in_, data)
     mixtures = (model,) if isinstance(model, PoissonMixture) else tuple(model.mixtures_)
     activities = activate([mixture.model_ for mixture in mixtures], data.X, resolve_threads(None))
     parameters = {"mixture": PoissonMixture(mixtures[0].n_components_), "n_mixtures": len(mixtures)}
     stored = StoredRows(activities, None, None, data.rows.n_rows)
-    return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0})
+    return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0}, encoder=encoder)
 
 
 def to_bytes(layer: FirstLayer) -> bytes:
     """Return a first layer with its activities, but no labels, as the bytes of a model file."""
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
-        save(layer.classifier(layer.model), path)
+        save(layer.with_encoder(layer.classifier(layer.model)), path)
         return path.read_bytes()
 
 
 def from_bytes(content: bytes, data: Data) -> FirstLayer:
-    """Return what `to_bytes` made bytes of, for these data."""
+    """Return the first layer from the bytes of `to_bytes`, for these data."""
     with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
         path = Path(folder) / "mixture.tnesi"
         path.write_bytes(content)
-        model = load(path)
+        encoder, model = split_pipeline(load(path))
     if not isinstance(model, SimpletronClassifier) or model.n_features_in_ != data.rows.n_features:
-        raise ValueError("it is of other data")
+        raise ValueError("it belongs to other data")
     if model.activities_.shape[0] != data.rows.n_rows:
-        raise ValueError("it is of other data")
-    return FirstLayer.of(model)
+        raise ValueError("it belongs to other data")
+    return FirstLayer.of(model, encoder=encoder)

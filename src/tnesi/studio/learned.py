@@ -1,4 +1,4 @@
-"""What the answers so far have taught: found in one go, and never changed afterwards."""
+"""What was learned from the answers: computed at once, immutable."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Learned:
     Attributes
     ----------
     layer : FirstLayer
-        On which it was learned.
+        The first layer.
     answer : int
-        The newest answer that has taught.
+        The newest answer that was used.
     names : list of str
-        The classes, sorted. With fewer than two of them nothing but the labels is known.
+        The classes, sorted. With fewer than two classes, only the labels are known.
     label : (N,) array
         Places in `names`, -1 for unlabeled.
     model : ClassifierModel or None
         Its classes are numbers.
     confidence, rivals : (K,) arrays
-        How sure the name of each class is, and the number of the class that it may be confused with.
+        Confidence in the name of each class, and the class with which it may be confused.
     posterior : (N, K) array
     best, probability, margin : (N,) arrays
-        Of the most probable class.
+        The most probable class, its probability, and its margin.
     field_class, field_certainty : (C,) arrays
         The class of the rows that a field stands for, and their share.
     decided : float
@@ -69,7 +69,7 @@ class Learned:
         return np.bincount(self.best, minlength=len(self.names))
 
     def known(self) -> Known:
-        """Return what questions are made from."""
+        """Return what questions are chosen from."""
         names = np.array(self.names)
         if self.model is None:
             nothing = Known.nothing(self.label.size)
@@ -77,7 +77,7 @@ class Learned:
         return Known(self.label, names, self.posterior, self.confidence, names[self.rivals])
 
     def find_conflicts(self) -> list[Conflict]:
-        """Return the labels that their surroundings contradict; it takes about as long as learning."""
+        """Return labels that contradict their surroundings; takes about as long as learning."""
         if self.model is None or self.model.layer is None:
             return []
         with single_threaded_blas():

@@ -1,7 +1,7 @@
-"""What goes on in the background: learning the mixture, then the classes after each answer, and the next questions.
+"""Background work: learning the mixture, then the classes after each answer, and choosing questions.
 
-Two threads work on what is newest and skip what has been overtaken. What they find is published as a whole, by setting
-an attribute of the session; requests never wait for them.
+Two threads always work on the newest state. They publish results by setting an attribute of the session, and requests
+never wait for them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tnesi.studio.session import Session
 
 _NICE, _NICEST = 3, 19
-"""Who answers requests goes first, then who learns from answers; who prepares questions has what is left over."""
+"""Requests come first, then learning from answers, then choosing questions."""
 _MORE_CLASSES = 4
-"""For so many classes more than there are the clusters are found ahead: the next ones come soon after each other."""
+"""Clusters are computed ahead for this many more classes than there are."""
 
 
 class Learner:
@@ -48,15 +48,15 @@ class Learner:
         for thread in self._threads:
             thread.start()
 
-    def hear(self) -> None:
-        """Hear that there is a new answer."""
+    def notify(self) -> None:
+        """Wake the threads after a new answer."""
         self._answered.set()
         self._wanted.set()
 
     def close(self) -> bool:
-        """End learning as soon as it can be ended; return whether it has."""
+        """Stop learning as soon as possible; return whether it has stopped."""
         self._closing.set()
-        self.hear()
+        self.notify()
         for thread in self._threads:
             thread.join(timeout=10)
         return not any(thread.is_alive() for thread in self._threads)
@@ -76,13 +76,13 @@ class Learner:
             return
         _make_way(_NICE)
         learned = learn(layer, session.store.view)
-        layer.parts()  # the questions and the map need them, at the same time
+        layer.parts()  # needed by both the questions and the map
         self._layer = layer
         session.publish_learned(learned, None)
-        self._wanted.set()  # the first questions are found while the map is made
+        self._wanted.set()  # choose the first questions while the map is made
         session.publish_layer(layer, make_map(layer), "ready")
         if self._unsaved is not None:
-            with contextlib.suppress(OSError):  # no room for it: next time it is learned anew
+            with contextlib.suppress(OSError):  # disk full: it is learned again next time
                 session.store.keep_model(first_layer.to_bytes(self._unsaved), self._settings.text())
         while not self._closing.is_set():
             self._answered.wait()
@@ -95,25 +95,25 @@ class Learner:
             self._wanted.set()
 
     def _first_layer(self) -> FirstLayer | None:
-        """Return the first layer as it was kept, from a model file, or learned now; None if that was broken off."""
+        """Return the first layer from the project file, a model file, or learned now; None if learning was stopped."""
         session, settings = self._session, self._settings
         session.tell("reading", "reading the data", None)
         kept = session.store.kept_model()
         if kept is not None and settings.of_project(kept[1]):
-            session.tell("training", "reading what was learned before", None)
+            session.tell("training", "reading the learned fields", None)
             try:
                 return first_layer.from_bytes(kept[0], session.data)
-            except ValueError:  # damaged: it is learned anew, in the same way
+            except ValueError:  # damaged: learn it again with the same settings
                 settings = self._settings = Settings.from_text(kept[1])
         if settings.model is not None:
-            session.tell("training", f"finding the rows' places in {settings.model.name}", None)
+            session.tell("training", f"assigning the rows to the fields of {settings.model.name}", None)
             layer = first_layer.over_model(settings.model, session.data, settings)
         else:
             session.tell("training", "a first look at the data", 0.0)
             first_look = first_layer.preview(session.data, settings)
             if first_look is not None and not self._closing.is_set():
                 session.publish_layer(first_look, make_map(first_look), "training")
-            layer = first_layer.learn(session.data, settings, self._tell)
+            layer = first_layer.learn(session.data, settings, self._tell, session.encoder)
         if self._closing.is_set():
             return None
         self._unsaved = layer
@@ -147,18 +147,18 @@ class Learner:
                 session.publish_conflicts(learned)
             n_rows, n_classes = learned.label.size, len(learned.names)
             for n in (*range(n_classes + 1, n_classes + 1 + _MORE_CLASSES), *n_parts(n_rows)):
-                if not self._wanted.is_set() and 1 < n <= n_rows:  # a moment to prepare what comes later
+                if not self._wanted.is_set() and 1 < n <= n_rows:  # idle: prepare later questions
                     labeler.clusters(n)
 
 
 def _make_way(nice: int) -> None:
-    """Let others go first: a thread, and those that it starts, have a priority of their own on Linux."""
+    """Lower the priority of this thread and those that it starts (Linux)."""
     with contextlib.suppress(AttributeError, OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
 def step_between(before: Learned, after: Learned) -> Step | None:
-    """Return what became known between two states; None where there was nothing to compare with."""
+    """Return what changed between two states; None if there is nothing to compare."""
     if before.model is None or after.model is None:
         return None
     place = {name: k for k, name in enumerate(after.names)}

@@ -1,4 +1,4 @@
-"""What the classes look like after the answers so far: how sure, how wrong, what contradicts, and whether to go on."""
+"""Expected error, conflicting labels, and advice after the answers so far."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _CONFLICT = 0.8
 _MOST_CONFLICTS = 20
 _FEW = 0.15
 _TOLD_APART = 10
-"""So many answers in a row that only say what was known already make more of them pointless."""
+"""After this many expected answers in a row, more are pointless."""
 _STILL = 0.003
-"""Share of the rows that these answers may have changed."""
+"""Share of the rows that these answers may change."""
 _WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
 """Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
 _FEW_ROWS = 500
-"""Data of so many rows tell half as much as large ones: what looks clear may be chance."""
+"""The estimate has half the weight with this number of rows: what looks clear may be chance."""
 _ALONE = 1e-3
 _SIDE = 0.05
 """Probability that the true error is above the interval, and below it."""
 
 
 class Estimate(NamedTuple):
-    """The error that is to be expected, and an interval that should hold it nine times out of ten."""
+    """The expected error, and an interval that should contain it nine times out of ten."""
 
     value: float
     low: float
@@ -49,7 +49,7 @@ class Naming(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A label that its surroundings contradict; `label` and `seems` are numbers of classes."""
+    """A label that contradicts its surroundings; `label` and `seems` are class numbers."""
 
     row: int
     label: int
@@ -58,7 +58,7 @@ class Conflict(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What became known with an answer.
+    """What an answer changed.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ class Step(NamedTuple):
 def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming: Naming, method: str) -> Estimate:
     """Return the expected error of the rows without a label.
 
-    Three things go wrong. Rows are on the wrong side of a border, of which their doubt tells. Classes have got the rows
-    of another one, of which the confidence of their names tells. And rows are of a class that nobody has met: those of
-    parts of the data without any label, as often as labels so far were the first ones of their class. How well all this
-    is known depends on how many labels and rows there are: the estimate counts like so many rows that have been looked
-    at. The lower end of the interval is without classes that nobody has met.
+    There are three kinds of errors. Rows may be on the wrong side of a border, as their doubt indicates. Classes may be
+    swapped, as the confidence in their names indicates. Rows may belong to an unseen class: those in parts of the data
+    without any label, with the frequency at which labels so far were the first of their class. The weight of the
+    estimate depends on the numbers of labels and rows: it counts like this many inspected rows. The lower end of the
+    interval excludes unseen classes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
 def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) -> Array:
     """Return how doubtful the class of each row is for the other rows of its fields.
 
-    Rows that have found their classes by themselves are too sure of them: they have taught their own fields.
+    Rows influence their own fields, so their own probabilities are too high.
     """
     sums = np.asarray(activities.T @ posterior)
     others = mass[activities.indices] - activities.data
@@ -130,11 +130,11 @@ def left_out_doubt(activities: sparse.csr_array, mass: Array, posterior: Array) 
 
 
 def conflicts(labeler: Labeler, label: Array, best: Array, n_classes: int, method: str) -> list[Conflict]:
-    """Return the labels among rows of another class, the most surrounded ones first.
+    """Return the labels among rows of another class, the most surrounded first.
 
-    The surroundings of a row are the other rows that share its fields, as far as these are active. A label that has
-    spread has made its surroundings what they are: there, others tell what they would be without it. Where many labels
-    seem to be wrong, classes overlap, and surroundings tell nothing.
+    The surroundings of a row are the other rows that share its fields, weighted by activity. If labels were spread, a
+    label influences its surroundings, so these are computed with the label held out. If many labels seem wrong, classes
+    overlap and surroundings mean nothing.
     """
     points = np.flatnonzero(label >= 0)
     if method == "clusters":
@@ -169,20 +169,20 @@ def _surrounded(
 
 
 def advice(n_classes: int, n_conflicts: int, steps: Sequence[Step], note: str | None) -> tuple[str, str]:
-    """Return what to do next: its kind, and a text for a person; `note` is what is wrong with the data."""
+    """Return the advice: its kind and a text; `note` is a warning about the data."""
     if n_classes < 2 and note is None:
-        text = "Name examples of two classes at least." if n_classes else "Name the first example."
+        text = "Label an example of another class." if n_classes else "Label the first example."
         return "need_classes", text
     last = [step for step in steps if step.expected is not None][-_TOLD_APART:]
     settled = len(last) == _TOLD_APART and all(step.expected for step in last)
     changed = sum(step.changed for step in last)
     if settled and changed < _STILL:
         text = (
-            f"More labels hardly pay: your last {_TOLD_APART} answers were what was expected, and changed "
+            f"More labels are unlikely to help: your last {_TOLD_APART} answers were as expected and changed "
             f"{100 * changed:.1f} % of the rows."
         )
         return "enough", text
     if n_conflicts:
         what = "1 label contradicts its" if n_conflicts == 1 else f"{n_conflicts} labels contradict their"
         return "look_again", f"{what} surroundings: look again."
-    return ("go_on", "Go on: each answer tells something new.") if note is None else ("data", f"{note}.")
+    return ("go_on", "Continue: each answer adds information.") if note is None else ("data", f"{note}.")

@@ -1,80 +1,86 @@
-"""Rows and fields as a person sees them: small pictures, bars, or words."""
+"""Rows that are shown as pictures: numbers (as images, bars or words), encoded images, and image files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import io
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from tnesi.data.source import Data
+from tnesi.data.source import Source
+from tnesi.encoders.image_files import ImageFileError, image_size, read_image
+from tnesi.model.rows import Matrix
 from tnesi.report.examples import PROFILE_SHAPE, gray_picture, png
+from tnesi.studio.first_layer import FirstLayer
+from tnesi.studio.shown import MOST_WORDS, Features, Json, Kind, Shown, summable
 from tnesi.types import Array
 
-Kind = Literal["image", "profile", "words"]
-
 SHEET_COLUMNS = 16
-MOST_TILES = 200
-LARGEST_SIDE = 1024
 _TILE = 64
 """Pixels of the longer side of a tile, at most."""
 _MOST_BARS = 256
 _COMPRESS = 4
-_MOST_WORDS = 20
-_LARGEST = 1e300
+_QUALITY = 90
 _WORDS_FROM = 100
-"""Rows with names for so many features are shown as words: more bars cannot be told apart."""
+"""Rows with names for so many features are shown as words: more bars cannot be distinguished."""
+_KEPT_TILES = 4096
+_UNREADABLE = 128
+"""Gray level of a tile whose file is gone."""
 
 
-class Shown:
-    """What can be shown of some data.
+class NumberRows(Shown):
+    """Rows as the model sees them: images in gray, bars, or words."""
 
-    Attributes
-    ----------
-    kind : {"image", "profile", "words"}
-    tile : (int, int)
-        Height and width of a small picture.
-    """
+    draws_fields = True
 
-    def __init__(self, data: Data) -> None:
-        self._rows, self._names = data.X, data.rows.feature_names
-        self._shape = data.rows.image_shape
-        self.n_rows, self.n_features = data.rows.n_rows, data.rows.n_features
-        self.kind: Kind = "profile"
-        if self._shape is not None and 1 not in self._shape:
-            self.kind = "image"
-        elif self._names is not None and (self.n_features >= _WORDS_FROM or sparse.issparse(self._rows)):
-            self.kind = "words"
-        self._usual: Array | None = None
-
-    @property
-    def tile(self) -> tuple[int, int]:
+    def __init__(self, rows: Source, values: Matrix, *, named: bool = True) -> None:
+        self._values, self._shape = values, rows.image_shape
+        self._names = rows.feature_names if named else None
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+        self.features = None if self._names is None else Features(self._names)
+        self.kind = self._kind()
         height, width = self._shape if self.kind == "image" and self._shape else PROFILE_SHAPE
         factor = min(1.0, _TILE / max(height, width))
-        return max(1, round(height * factor)), max(1, round(width * factor))
+        self.tile = max(1, round(height * factor)), max(1, round(width * factor))
 
-    def know_usual(self, usual: Array) -> None:
-        """Hear what the average row is like: words are told by what sets a row apart from it."""
-        self._usual = usual / max(float(usual.sum()), 1e-30)
+    def _kind(self) -> Kind:
+        if self._shape is not None and 1 not in self._shape:
+            return "image"
+        many = self.n_features >= _WORDS_FROM or sparse.issparse(self._values)
+        return "words" if self._names is not None and many else "profile"
 
     def values(self, rows: Sequence[int]) -> Array:
         """Return some rows, dense."""
-        found = self._rows[np.asarray(rows, dtype=np.int64)]
+        found = self._values[np.asarray(rows, dtype=np.int64)]
         return found.toarray() if sparse.issparse(found) else np.asarray(found)
 
-    def details(self, values: Array) -> dict[str, Any]:
-        """Return what the page shows besides pictures: bars, their names, words."""
-        values = _summable(values)
+    def details(self, row: int, *, whole: bool = False) -> Json:
+        return self._described(self.values([row]))
+
+    def brief(self, row: int) -> Json:
+        if self.kind != "words" or self.features is None:
+            return {}
+        return {"words": self.features.words(self.values([row]), 4)}
+
+    def field_details(self, layer: FirstLayer, field: int) -> Json:
+        return self._described(layer.fields(np.array([field])))
+
+    def field_texts(self, layer: FirstLayer, fields: Array) -> list[str] | None:
+        if self.kind != "words" or self.features is None:
+            return None
+        return ["".join(self.features.words(values, 1)) for values in layer.fields(fields)]
+
+    def _described(self, values: Array) -> Json:
+        values = summable(values)
+        words = self.kind != "image" and self.features is not None
         return {
             "profile": None if self.kind == "image" else self._profile(values),
             "profile_names": self._names if self.kind == "profile" and values.size <= _MOST_BARS else None,
-            "words": self._words(values, _MOST_WORDS) if self._names is not None and self.kind != "image" else None,
+            "words": self.features.telling(values, MOST_WORDS) if words and self.features else None,
         }
-
-    def few_words(self, values: Array, n: int = 4) -> list[str]:
-        """Return the words that stand for a row."""
-        return [str(word) for word, _ in self._words(_summable(values), n)]
 
     def _profile(self, values: Array) -> list[float]:
         if values.size > _MOST_BARS:
@@ -82,54 +88,125 @@ class Shown:
             values = np.maximum.reduceat(values, starts)
         return [float(f"{value:.4g}") for value in values]
 
-    def _words(self, values: Array, n: int) -> list[tuple[str, float]]:
-        if self._names is None:
-            return []
-        share = values / max(float(values.sum()), 1e-30)
-        if self._usual is not None:  # how much a word adds to what sets the row apart
-            share = share * np.log(np.maximum(share, 1e-12) / np.maximum(self._usual, 1e-12))
-        best = np.argsort(-share, kind="stable")[:n]
-        return [(self._names[i][:60], float(f"{share[i]:.4g}")) for i in best.tolist() if share[i] > 0]
+    @property
+    def _printed_shape(self) -> tuple[int, int]:
+        return self._shape if self.kind == "image" and self._shape else (1, self.n_features)
+
+    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]] | None:
+        return None if self.kind == "words" else (self.values(rows), self._printed_shape)
 
     def rows_sheet(self, rows: Sequence[int]) -> bytes:
-        """Return small pictures of some rows side by side, as a PNG."""
-        return self.sheet(self.values(rows), SHEET_COLUMNS)
+        return self._sheet(self.values(rows), SHEET_COLUMNS)
 
-    def sheet(self, values: Array, columns: int) -> bytes:
-        """Return small pictures side by side, as a PNG; each has its own scale of gray."""
-        height, width = self.tile
-        columns = max(1, min(columns, len(values)))
-        sheet = np.full((-(-len(values) // columns) * height, columns * width), 255, np.uint8)
-        for i, row in enumerate(values):
-            y, x = divmod(i, columns)
-            sheet[y * height : (y + 1) * height, x * width : (x + 1) * width] = self._tile(row)
-        return png(sheet, compress_level=_COMPRESS)
+    def fields_sheet(self, layer: FirstLayer, fields: Array, columns: int) -> bytes:
+        return self._sheet(layer.fields(fields), columns)
 
-    def _tile(self, row: Array) -> Array:
+    def _sheet(self, values: Array, columns: int) -> bytes:
+        """Return a sheet on which each picture has its own scale of gray."""
+        return _sheet((self._tile_of(row) for row in values), len(values), columns, self.tile)
+
+    def _tile_of(self, values: Array) -> Array:
         from PIL import Image
 
-        picture = gray_picture(row, self._shape if self.kind == "image" and self._shape else (1, row.size))
+        picture = gray_picture(values, self._printed_shape)
         if picture.shape != self.tile:
             height, width = self.tile
             picture = np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BOX))
         return picture
 
-    def large(self, row: int, size: int) -> bytes:
-        """Return one row as a large picture, as a PNG: pixels of small ones become squares."""
+    def large(self, row: int, size: int) -> tuple[bytes, str]:
+        """Return a row as a large picture; pixels of small ones become squares."""
         from PIL import Image
 
         (values,) = self.values([row])
-        shape = self._shape if self.kind == "image" and self._shape else (1, values.size)
-        picture = Image.fromarray(gray_picture(values, shape))
+        picture = Image.fromarray(gray_picture(values, self._printed_shape))
         longest = max(picture.size)
         if size >= 2 * longest:
-            factor = size // longest
+            factor = min(size, 1024) // longest
             picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
         elif size < longest:
             picture.thumbnail((size, size))
-        return png(np.asarray(picture), compress_level=_COMPRESS)
+        return png(np.asarray(picture), compress_level=_COMPRESS), "image/png"
 
 
-def _summable(values: Array) -> Array:
-    """Return values as they are shown: what would overflow in a sum, or in a rounded number, is cut."""
-    return np.clip(np.asarray(values, dtype=np.float64).ravel(), 0, _LARGEST)
+class EncodedImages(NumberRows):
+    """Images of an array whose encoding cannot be drawn: the most typical image stands for a field."""
+
+    draws_fields = False
+
+    def field_details(self, layer: FirstLayer, field: int) -> Json:
+        return Shown.field_details(self, layer, field)
+
+    def fields_sheet(self, layer: FirstLayer, fields: Array, columns: int) -> bytes:
+        return self._sheet(self.values(layer.typical(fields).tolist()), columns)
+
+
+class ImageFiles(Shown):
+    """Image files in color and upright, read from disk when they are shown. The most typical one stands for a field."""
+
+    kind: Kind = "image"
+    photos = True
+    tile = (_TILE, _TILE)
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths, self.n_rows = paths, len(paths)
+        self._tile_of = lru_cache(_KEPT_TILES)(self._read_tile)
+
+    def details(self, row: int, *, whole: bool = False) -> Json:
+        return {}
+
+    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]]:
+        return np.stack([255 - self._tile_of(row)[..., :3].mean(axis=2).ravel() for row in rows]), self.tile
+
+    def rows_sheet(self, rows: Sequence[int]) -> bytes:
+        return _sheet((self._tile_of(row) for row in rows), len(rows), SHEET_COLUMNS, self.tile)
+
+    def fields_sheet(self, layer: FirstLayer, fields: Array, columns: int) -> bytes:
+        return _sheet((self._tile_of(row) for row in layer.typical(fields).tolist()), len(fields), columns, self.tile)
+
+    def large(self, row: int, size: int) -> tuple[bytes, str]:
+        """Return a row as a JPEG that fits into a square; only very small pictures are enlarged."""
+        from PIL import Image
+
+        pixels = self._read(row, size)
+        if max(pixels.shape[:2]) <= _TILE and (factor := min(size, 512) // max(pixels.shape[:2])) > 1:
+            pixels = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+        with io.BytesIO() as out:
+            Image.fromarray(pixels).save(out, format="JPEG", quality=_QUALITY)
+            return out.getvalue(), "image/jpeg"
+
+    def _read(self, row: int, size: int) -> Array:
+        size = min(size, max(image_size(self._paths[row])))
+        values = read_image(self._paths[row], (size, size), in_color=True)
+        pixels: Array = np.round(255 * values).astype(np.uint8)
+        return pixels
+
+    def _read_tile(self, row: int) -> Array:
+        """Return a tile with the whole picture; around it the tile is transparent."""
+        tile = np.full((_TILE, _TILE, 4), _UNREADABLE, np.uint8)
+        try:
+            pixels = self._read(row, _TILE)
+        except ImageFileError:
+            return tile
+        factor = max(1, _TILE // max(pixels.shape[:2]))
+        pixels = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+        height, width = pixels.shape[:2]
+        top, left = (_TILE - height) // 2, (_TILE - width) // 2
+        tile[:] = (255, 255, 255, 0)
+        tile[top : top + height, left : left + width, :3] = pixels
+        tile[top : top + height, left : left + width, 3] = 255
+        return tile
+
+
+def _sheet(tiles: Iterable[Array], n: int, columns: int, tile: tuple[int, int]) -> bytes:
+    """Return tiles side by side, as a PNG."""
+    height, width = tile
+    columns = max(1, min(columns, n))
+    sheet: Array | None = None
+    for i, picture in enumerate(tiles):
+        if sheet is None:
+            sheet = np.full((-(-n // columns) * height, columns * width, *picture.shape[2:]), 255, np.uint8)
+        y, x = divmod(i, columns)
+        sheet[y * height : (y + 1) * height, x * width : (x + 1) * width] = picture
+    assert sheet is not None
+    return png(sheet, compress_level=_COMPRESS)

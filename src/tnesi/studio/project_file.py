@@ -74,11 +74,11 @@ def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: s
             raise sqlite3.DatabaseError(sound)
         meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         if _tables(connection) != _own_tables() or not re.fullmatch("[0-9a-f]{16}", str(meta.get("project"))):
-            raise sqlite3.DatabaseError("somebody else has changed it")
+            raise sqlite3.DatabaseError("another program changed it")
         if meta.get("fingerprint") != fingerprint:
             raise StoreError(
                 f"{path} belongs to other data ({meta.get('data')}, {meta.get('rows')} rows), or {name} has changed "
-                "since: give another file with --project to begin anew"
+                "since: use another file with --project to start over"
             )
     connection.execute("COMMIT")
 

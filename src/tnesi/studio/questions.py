@@ -21,20 +21,20 @@ _SOME, _MORE, _MANY = 50, 100, 300
 _SMALLER_FROM = 50
 """Labels from which that is seen in the smallest parts."""
 _EXPLORED, _OF_FIVE = 40, 3
-"""Until there are so many labels, so many of five questions look for classes that have not been met."""
+"""Until there are this many labels, this many of five questions look for unseen classes."""
 _CLEAR = 0.1
 """Classes are clear where fewer of the rows are in doubt."""
 _HELD = 300.0
-"""Seconds for which nobody else gets a question that is open."""
+"""Seconds for which an open question is reserved."""
 _MOST_CLIENTS = 1000
-ANY_ROW = "a row at random: there is no better question just now"
+ANY_ROW = "a random row: no better question is ready"
 
 
 def n_parts(n_rows: int) -> tuple[int, int, int, int]:
-    """Return into how many parts the data are divided to find questions.
+    """Return the numbers of parts into which the data are divided to choose questions.
 
-    Classes are looked for in few parts first, then in more; what they compete for is seen in smaller ones, and in the
-    smallest when there are many labels. These have 20 rows at least, if there are as many as that.
+    New classes are sought in few parts first, then in more. Competing classes are sought in smaller parts, the smallest
+    when there are many labels. These have at least 20 rows if possible.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def n_parts(n_rows: int) -> tuple[int, int, int, int]:
 def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD) -> list[Suggestion]:
     """Return the next questions, the most useful first.
 
-    Before all others come typical rows of the few parts of the data that no label has reached: classes are found with
-    them. What the first labels say of borders and names is not worth asking about yet.
+    Typical rows of the few parts of the data without a label come first: they reveal classes. Borders and names come
+    later.
     """
     given, n_rows = np.flatnonzero(known.label >= 0), known.label.size
     exclude = sorted(skips)
@@ -75,9 +75,9 @@ def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD)
 def _later(labeler: Labeler, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
     """Return what to ask when the few parts of the data have their labels.
 
-    Three of five questions look for more classes and two for what decides between known ones; from 40 labels on only
-    the latter. Where classes are clear, typical rows of small parts are asked for instead: the few rows between classes
-    say little of the others. When all of these have labels, chance decides: it may meet what nobody has thought of.
+    Three of five questions look for more classes and two decide between known ones; from 40 labels on, all do. If
+    classes are clear, questions are typical rows of small parts instead, since the few rows between classes say little
+    about the others. When all parts have labels, questions are random and may find an unexpected class.
     """
     n_labels = int(np.count_nonzero(known.label >= 0))
     _, some, more, many = n_parts(known.label.size)
@@ -109,7 +109,7 @@ class _Open:
 
 @dataclass
 class Questions:
-    """The queue. Everybody has one open question, and it stays until it is answered.
+    """The queue. Each client has one open question until it is answered.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Questions:
     _clock: Callable[[], float] = time.monotonic
 
     def offer(self, questions: Sequence[Suggestion]) -> None:
-        """Replace what will be asked next; open questions stay, with a newer reason if there is one."""
+        """Replace the next questions; open questions stay, with a newer reason if there is one."""
         with self._lock:
             self._plan = tuple(questions)
             newer = {question.row: question for question in questions}
@@ -137,14 +137,14 @@ class Questions:
         return self._plan is not None
 
     def n_clients(self) -> int:
-        """Return how many have an open question."""
+        """Return the number of clients with an open question."""
         with self._lock:
             return sum(self._clock() - held.since < _HELD for held in self._open.values())
 
     def open_for(self, client: str, done: Container[int]) -> Suggestion | None:
         """Return a client's question; `done` are the rows that have been labeled or skipped.
 
-        Nothing is held for somebody without a name, who only looks.
+        No question is reserved for a client without a name.
         """
         with self._lock:
             if client in self._open and self._open[client].question.row not in done:
@@ -157,15 +157,15 @@ class Questions:
             return question
 
     def reopen(self, client: str, row: int) -> Suggestion:
-        """Ask a client for a row again."""
+        """Ask a client about a row again."""
         with self._lock:
             known = next((one for one in self._plan or () if one.row == row), None)
-            question = known or Suggestion(row, "its last answer was taken back", ())
+            question = known or Suggestion(row, "its last answer was undone", ())
             self._hold(client, question)
             return question
 
     def give_back(self, client: str) -> None:
-        """Hear that a client is gone: others may have its question, which is still its own if it comes back."""
+        """Release the question of a client that left; it keeps it on return unless others got it."""
         with self._lock:
             if client in self._open:
                 self._open[client].since = self._clock() - _HELD

@@ -1,4 +1,4 @@
-"""What a request may hold: typed structs, for the checks and for the description of the API."""
+"""Parameters of requests: typed structs, for validation and for the description of the API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Meta, Struct
 from starlette.requests import ClientDisconnect, Request
 
 from tnesi.studio.answers import LONGEST_NAME
-from tnesi.studio.pictures import LARGEST_SIDE, MOST_TILES
+from tnesi.studio.shown import LARGEST_SIDE, MOST_TILES
 
 MOST_BYTES = 2**14
-"""Of the body of a request."""
+"""Maximum size of a request body."""
 _PATIENCE = 10.0
-"""Seconds to wait for the rest of it."""
+"""Seconds to wait for the rest of the body."""
 
 T = TypeVar("T", bound=Struct)
 
@@ -29,7 +29,7 @@ Flag = Annotated[int, Meta(ge=0, le=1)]
 
 
 class RequestError(Exception):
-    """A request that is refused; the text is for a person."""
+    """A refused request; the text is shown to the user."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class Client(Struct, frozen=True):
 
 
 class Who(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A client that answers; a request that has a name may be sent again."""
+    """A client that answers; a request with an identifier can be retried."""
 
     client: Id
     request: IdOrNone = ""
@@ -73,7 +73,7 @@ class Field(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """Small pictures of rows, whose numbers have commas between them."""
+    """Small pictures of rows, given by comma-separated numbers."""
 
     rows: RowNumbers
     scale: Annotated[int, Meta(ge=1, le=1)] = 1
@@ -102,7 +102,7 @@ class Export(Struct, frozen=True):
 async def read(request: Request, wanted: type[T]) -> T:
     """Return the checked values of a request: of its body (POST), or of its path and query.
 
-    A number in the path that is not right is not found.
+    An invalid number in the path is reported as 404.
     """
     try:
         if request.method == "POST":
@@ -111,7 +111,7 @@ async def read(request: Request, wanted: type[T]) -> T:
         for name in (field.encode_name for field in msgspec.structs.fields(wanted)):
             several = request.query_params.getlist(name)
             if len(several) > 1:
-                raise RequestError(422, f"{name} is given {len(several)} times: give it once")
+                raise RequestError(422, f"{name} occurs {len(several)} times: give it once")
             if several:
                 given[name] = several[0]
         return msgspec.convert(given | _numbers(request.path_params), wanted, strict=False)
@@ -128,17 +128,17 @@ def _numbers(path: dict[str, str]) -> dict[str, int]:
 
 async def _body(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError(415, "the body has to be JSON (Content-Type: application/json)")
+        raise RequestError(415, "The body must be JSON (Content-Type: application/json)")
     try:
         return _JSON.decode(await asyncio.wait_for(request.body(), _PATIENCE))
     except (TimeoutError, ClientDisconnect) as error:
-        raise RequestError(408, "the rest of the request has not come: send it again") from error
+        raise RequestError(408, "The request is incomplete: send it again") from error
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise RequestError(400, "the body is no JSON") from error
+        raise RequestError(400, "The body is not valid JSON") from error
 
 
 def _number(text: str) -> float:
-    """Return a number with a point or an exponent; 1.0 is as whole as 1."""
+    """Parse a number; 1.0 counts as an integer."""
     number = float(text)
     return int(number) if number.is_integer() else number
 

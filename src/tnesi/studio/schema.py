@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI), made from the endpoints themselves."""
+"""The OpenAPI description, generated from the endpoints."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _ERRORS = {
-    "400": "no JSON",
-    "401": "no token",
-    "403": "from another page or by another name",
-    "404": "no such thing",
-    "409": "not possible now",
+    "400": "invalid JSON",
+    "401": "invalid token",
+    "403": "cross-site request or invalid host name",
+    "404": "not found",
+    "409": "conflict with the current state",
     "413": "too large",
     "414": "too long",
-    "415": "no JSON",
-    "422": "a value is not right",
-    "429": "too many",
-    "507": "no room on the disk",
+    "415": "not JSON",
+    "422": "invalid value",
+    "429": "too many pages",
+    "507": "disk full",
 }
 
 
 def description(endpoints: Sequence[Endpoint[Any]], n_rows: int) -> Json:
-    """Return the description of these endpoints, for data of so many rows."""
+    """Return the description of these endpoints."""
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.address, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -51,7 +51,7 @@ def _operation(endpoint: Endpoint[Any]) -> Json:
     given = msgspec.json.schema(endpoint.given)["$defs"][endpoint.given.__name__]
     found: Json = {
         "summary": endpoint.summary,
-        "responses": {"200": {"description": "done", "content": {endpoint.content: {}}}},
+        "responses": {"200": {"description": "success", "content": {endpoint.content: {}}}},
     }
     reference = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for status, text in _ERRORS.items():

@@ -1,4 +1,4 @@
-"""Who may talk to the server: those who know the token, from this page, by this name of the machine."""
+"""Access control: requests need the token, the origin of the page, and a host name of this machine."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-"""Of all answers, unless they have others."""
+"""Defaults for all responses."""
 AUTHORIZED = "authorized"
 """Key in the state of a request: whether it had the token. The server closes connections without it first."""
 _LONGEST_QUERY = 8192
 _READS = ("GET", "HEAD")
-_TOO_LARGE = f"the request has more than {MOST_BYTES} bytes"
+_TOO_LARGE = f"The request has more than {MOST_BYTES} bytes"
 
 
 @dataclass(frozen=True)
-class Door:
-    """What is let in.
+class AccessPolicy:
+    """Which requests are allowed.
 
     Attributes
     ----------
     token : str
     host : str
-        The address that the server listens on.
+        The address on which the server listens.
     port : int
     """
 
@@ -57,21 +57,21 @@ class Door:
 
     @property
     def cookie(self) -> str:
-        """Cookies do not know ports: two studios on a machine have two names."""
+        """Name of the cookie; cookies ignore ports, so each studio on a machine needs its own name."""
         return f"tnesi_token_{self.port}"
 
     @property
     def address(self) -> str:
-        """What to open in a browser on this machine."""
+        """The address to open in a browser on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/?token={self.token}"
 
     def knows(self, token: str | None) -> bool:
-        """Compare a token, in a time that does not tell how much of it is right."""
+        """Compare a token in constant time."""
         return token is not None and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
     def is_host(self, host: str) -> bool:
-        """Whether a Host header names this server; a name that somebody else's DNS leads here is refused."""
+        """Whether a Host header names this server; other names (DNS rebinding) are refused."""
         name, _, port = host.lower().rpartition(":")
         if port != str(self.port):
             name, port = host.lower(), "80"
@@ -89,21 +89,21 @@ class Door:
         return True
 
     def is_origin(self, origin: str) -> bool:
-        """Whether a page of this server has sent a request."""
+        """Whether a request comes from a page of this server."""
         return origin.startswith("http://") and self.is_host(origin.removeprefix("http://"))
 
 
 @cache
 def _own_names() -> tuple[str, str]:
-    """The names of this machine; to ask for them may take long."""
+    """The names of this machine; looking them up may be slow."""
     return socket.gethostname().lower(), socket.getfqdn().lower()
 
 
 class Guard:
-    """Refuses what may not come in, limits bodies, and adds the headers that keep the page to itself."""
+    """Rejects requests that are not allowed, limits bodies, and adds security headers."""
 
-    def __init__(self, app: Starlette, door: Door) -> None:
-        self.app, self._door = app, door
+    def __init__(self, app: Starlette, policy: AccessPolicy) -> None:
+        self.app, self._policy = app, policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,51 +135,51 @@ class Guard:
         await self.app(scope, _limited(receive, lambda: started), with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Return why a request is refused, None if it is not."""
+        """Return status and reason if a request is refused."""
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if "content-length" in headers and "transfer-encoding" in headers:
-            return 400, "the request has both Content-Length and Transfer-Encoding: send only one of them"
-        if len(hosts) != 1 or not self._door.is_host(hosts[0]):
-            return 403, "this is not the name under which the studio was opened: use the address from the terminal"
-        if len(origins) > 1 or not all(map(self._door.is_origin, origins)):
-            return 403, "the request comes from another page"
+            return 400, "The request has both Content-Length and Transfer-Encoding: send only one of them"
+        if len(hosts) != 1 or not self._policy.is_host(hosts[0]):
+            return 403, "Invalid host name: use the address from the terminal"
+        if len(origins) > 1 or not all(map(self._policy.is_origin, origins)):
+            return 403, "Cross-site request"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
-            return 403, "the request comes from another page"
+            return 403, "Cross-site request"
         if len(scope["query_string"]) > _LONGEST_QUERY:
-            return 414, "the address is too long"
+            return 414, "The address is too long"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
             return 413, _TOO_LARGE
         if not scope["path"].startswith("/api/"):
-            return None if scope["method"] in _READS else (405, "only reading is possible here")
-        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
+            return None if scope["method"] in _READS else (405, "Method not allowed")
+        by_header = self._policy.knows(_bearer(headers.get("authorization", "")))
         if scope["method"] in _READS:
-            if by_header or self._door.knows(self._in_cookie(headers.get("cookie", ""))):
+            if by_header or self._policy.knows(self._in_cookie(headers.get("cookie", ""))):
                 return None
         elif by_header:
-            return None if origins else (403, "the request does not say from which page it comes")
-        return 401, "the studio does not know you: open the address that was printed in the terminal"
+            return None if origins else (403, "The request has no Origin header")
+        return 401, "Invalid token: open the address that was printed in the terminal"
 
     def _has_token(self, scope: Scope) -> bool:
         """Whether a request has the token anywhere: in its address, in a header or in a cookie."""
         headers = Headers(scope=scope)
-        by_header = self._door.knows(_bearer(headers.get("authorization", "")))
+        by_header = self._policy.knows(_bearer(headers.get("authorization", "")))
         return by_header or self.lets_in(scope["query_string"], headers.get("cookie", ""))
 
     def lets_in(self, query: bytes, cookie: str) -> bool:
-        """Whether the page itself may be shown."""
+        """Whether the page itself may be served."""
         given = parse_qs(query.decode("latin-1")).get("token", [])
-        return any(self._door.knows(token) for token in given) or self._door.knows(self._in_cookie(cookie))
+        return any(self._policy.knows(token) for token in given) or self._policy.knows(self._in_cookie(cookie))
 
     def _in_cookie(self, header: str) -> str | None:
-        """Return the token in a cookie; beside it are cookies of other servers on this machine, of whatever form."""
+        """Return the token in the cookies, which may include cookies of other servers on this machine."""
         pairs = (one.strip().partition("=") for one in header.split(";"))
-        return next((value for name, _, value in pairs if name == self._door.cookie), None)
+        return next((value for name, _, value in pairs if name == self._policy.cookie), None)
 
 
 def _limited(receive: Receive, started: Callable[[], bool]) -> Receive:
-    """Refuse what is too large; nobody listens to that any more where the answer has begun."""
+    """Reject bodies that are too large, or disconnect if the response has begun."""
     size = 0
 
     async def limited() -> Message:

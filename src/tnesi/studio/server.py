@@ -25,8 +25,8 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tnesi.studio.api import ENDPOINTS, respond, with_etag
-from tnesi.studio.events import Bell
-from tnesi.studio.security import AUTHORIZED, Door, Guard
+from tnesi.studio.events import ChangeNotifier
+from tnesi.studio.security import AUTHORIZED, AccessPolicy, Guard
 from tnesi.studio.session import Session
 
 _TYPES = {
@@ -37,19 +37,19 @@ _TYPES = {
     "png": "image/png",
 }
 _MOST_CONNECTIONS = 200
-"""At a time; some systems allow 256 open files per process. Event streams take at most half of them."""
+"""Simultaneous connections; some systems allow 256 open files per process. Event streams use at most half."""
 _PATIENCE = 10.0
-"""Seconds after which it is seen whether a request has come over a connection; where none has, it is closed."""
+"""Seconds after which a connection without a request is closed."""
 _STRANGER = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>tnesi label</title></head><body><main>
 <h1>tnesi label</h1>
-<p>Please open the address that was printed in the terminal, with all that follows the question mark.</p>
+<p>Please open the complete address that was printed in the terminal.</p>
 </main></body></html>
 """
 
 
-def create_app(session: Session, door: Door) -> Guard:
-    """Return the application; nothing of it is outside of what the door lets in."""
+def create_app(session: Session, policy: AccessPolicy) -> Guard:
+    """Return the application behind the access policy."""
     page = {file.name: file for file in files("tnesi.studio").joinpath("page").iterdir() if file.is_file()}
 
     async def static(request: Request) -> Response:
@@ -65,14 +65,14 @@ def create_app(session: Session, door: Door) -> Guard:
         if not guard.lets_in(request.url.query.encode(), request.headers.get("cookie", "")):
             return HTMLResponse(_STRANGER, 401)
         if "token" not in request.query_params:  # a new tab, or a bookmark: the page needs it
-            return RedirectResponse(f"/?token={door.token}", 303)
+            return RedirectResponse(f"/?token={policy.token}", 303)
         response = _page_file("index.html", request)
-        response.set_cookie(door.cookie, door.token, httponly=True, samesite="strict", path="/")
+        response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict", path="/")
         return response
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        app.state.bell = Bell(session)
+        app.state.notifier = ChangeNotifier(session)
         yield
 
     routes = [Route("/", index), Route("/page/{name}", static)]
@@ -80,23 +80,23 @@ def create_app(session: Session, door: Door) -> Guard:
         answer = partial(respond, endpoint, session)
         routes.append(Route(endpoint.address, answer, methods=[endpoint.method]))
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_error, Exception: _error})
-    guard = Guard(app, door)
+    guard = Guard(app, policy)
     return guard
 
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    text = {404: "there is nothing here", 405: "that cannot be done here"}.get(error.status_code, str(error.detail))
+    text = {404: "Not found", 405: "Method not allowed"}.get(error.status_code, str(error.detail))
     return JSONResponse({"error": text}, error.status_code, headers=error.headers)
 
 
 def _error(request: Request, error: Exception) -> Response:
     traceback.print_exception(error, file=sys.stderr)
-    return JSONResponse({"error": "something went wrong in the studio: the terminal says more"}, 500)
+    return JSONResponse({"error": "Internal error: see the terminal"}, 500)
 
 
 class _Connection(H11Protocol):
-    """Limits the number of connections, and closes those over which no request comes.
+    """Limits the number of connections and closes idle ones.
 
     At the limit a new connection replaces the oldest one that has not sent a request with the token, or else the oldest
     idle one. It is closed itself only if all others are serving requests with the token.
@@ -141,10 +141,10 @@ class _Connection(H11Protocol):
 class Server(uvicorn.Server):
     """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
 
-    def __init__(self, session: Session, door: Door) -> None:
+    def __init__(self, session: Session, policy: AccessPolicy) -> None:
         self._session = session
         config = uvicorn.Config(
-            create_app(session, door), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
+            create_app(session, policy), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
             http=_Connection, loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
         )  # fmt: skip
         super().__init__(config)
@@ -154,14 +154,14 @@ class Server(uvicorn.Server):
         yield  # the command has them; uvicorn would send them again at the end, with tracebacks
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in three seconds at most, however often it is told so; what is open then is broken off without a word."""
+        """Shut down within three seconds, however often it is called; open requests are aborted silently."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._session.end()
         self.should_exit = True
 
 
 def bind(host: str, port: int | None, likely: int | None = None) -> socket.socket:
-    """Return a socket that listens; without a port the likely one if it is free, else any."""
+    """Return a listening socket; without a port, on the likely one if it is free, or else on any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in [port] if port is not None else [likely or 0, 0]:
         try:

@@ -1,4 +1,4 @@
-"""A studio at work: the data, the answers, what was learned from them, and who wants to hear of changes."""
+"""The state of a running studio: data, answers, what was learned, and listeners."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any
 
 from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
+from tnesi.encoders.choice import Encoder
+from tnesi.encoders.image_files import Problem
 from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
@@ -21,17 +23,19 @@ from tnesi.studio.field_map import FieldMap
 from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.learned import Learned
 from tnesi.studio.learner import Learner
+from tnesi.studio.originals import shown_rows
 from tnesi.studio.outlook import Conflict, Step, advice
-from tnesi.studio.pictures import Shown
 from tnesi.studio.questions import Questions
 from tnesi.studio.store import Store
 
 MOST_POINTS = 200
+_LISTED = 100
+"""Files that were left out."""
 Json = dict[str, Any]
 
 
 class Session:
-    """All that the requests are answered from.
+    """The state from which requests are answered.
 
     Attributes
     ----------
@@ -40,19 +44,30 @@ class Session:
     shown : Shown
     questions : Questions
     layer : FirstLayer or None
-        Published: first that of a preview.
+        At first that of a preview.
     map : FieldMap or None
     map_version : int
     learned : Learned or None
     version : int
         Grows with every change.
     ending : bool
-        Whether somebody has told the server to end.
+        Whether the server is shutting down.
     """
 
-    def __init__(self, data: Data, store: Store, settings: Settings, explain: Callable[[Exception], str] = str) -> None:
-        self.data, self.store, self._explain = data, store, explain
-        self.shown, self._note = Shown(data), unequal_columns(data)
+    def __init__(
+        self,
+        data: Data,
+        store: Store,
+        settings: Settings,
+        explain: Callable[[Exception], str] = str,
+        *,
+        encoder: Encoder | None = None,
+        skipped: Sequence[Problem] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.data, self.store, self.encoder, self._explain = data, store, encoder, explain
+        self._skipped, self._notes = skipped, notes
+        self.shown, self._note = shown_rows(data, encoder), None if encoder else unequal_columns(data)
         self.questions = Questions(data.rows.n_rows)
         self.layer: FirstLayer | None = None
         self.map: FieldMap | None = None
@@ -66,7 +81,7 @@ class Session:
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._common: tuple[Json, str] = ({}, "")
-        self._words: tuple[FieldMap | None, list[str]] = (None, [])
+        self._texts: tuple[FieldMap | None, list[str] | None] = (None, None)
         self._learner = Learner(self, settings)
         self._scratch: list[Path] = []
 
@@ -75,12 +90,12 @@ class Session:
         self._learner.start()
 
     def end(self) -> None:
-        """Tell everybody who listens that the server is to end; signals do this, so it waits for no lock."""
+        """Notify all listeners of the shutdown; called by signal handlers, so it takes no lock."""
         self.ending = True
         self._tell_listeners()
 
     def close(self) -> bool:
-        """End learning and write what is waiting; return whether learning has ended, which may take long."""
+        """Stop learning and write pending answers; return whether learning has stopped."""
         try:
             return self._learner.close()
         finally:
@@ -89,13 +104,13 @@ class Session:
                 rmtree(folder, ignore_errors=True)
 
     def scratch(self) -> Path:
-        """Return a new folder for a file that somebody wants to have; it goes with the session at the latest."""
+        """Return a new temporary folder for a download; it is removed with the session at the latest."""
         folder = Path(mkdtemp(prefix="tnesi-studio-"))
         self._scratch.append(folder)
         return folder
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call somebody after each change, from whichever thread made it."""
+        """Register a function to call after each change, from any thread."""
         self._listeners.append(listener)
 
     # What the learner publishes
@@ -109,13 +124,13 @@ class Session:
         return self._phase == "failed"
 
     def fail(self, error: Exception) -> None:
-        """Tell that learning is over for a reason that a person should know; answers are taken all the same."""
+        """Report that learning has failed; answers are still accepted."""
         self._phase, self._error = "failed", self._explain(error) or type(error).__name__
         self._changed()
 
     def publish_layer(self, layer: FirstLayer, field_map: FieldMap, phase: str) -> None:
-        if self.data.rows.feature_names is not None:
-            self.shown.know_usual(layer.usual())
+        if self.shown.features is not None:
+            self.shown.features.set_average(layer.usual())
         with self._lock:
             self.layer, self.map = layer, field_map
             self.map_version += 1
@@ -145,9 +160,9 @@ class Session:
         self.questions.offer(questions)
         self._changed()
 
-    def heard(self) -> None:
-        """Hear that an answer is on the disk."""
-        self._learner.hear()
+    def answered(self) -> None:
+        """Learn from an answer that is on disk now."""
+        self._learner.notify()
         self._changed()
 
     def _changed(self) -> None:
@@ -159,11 +174,11 @@ class Session:
         for listener in self._listeners:
             listener()
 
-    # What the page hears
+    # What the page shows
 
     @cached_property
     def about(self) -> Json:
-        """What does not change."""
+        """Facts about the data, which do not change."""
         rows = self.data.rows
         return {
             "name": self.data.name,
@@ -175,7 +190,10 @@ class Session:
             "project": self.store.project,
             "kind": self.shown.kind,
             "natural": bool(self.files),
+            "photos": self.shown.photos,
             "note": self._note,
+            "notes": list(self._notes),
+            "skipped": {"total": len(self._skipped), "files": [str(one) for one in self._skipped[:_LISTED]]},
         }
 
     @cached_property
@@ -192,7 +210,7 @@ class Session:
         return {**self._now()[0], "question": self.question(client)}
 
     def state_text(self, client: str) -> tuple[int, str]:
-        """Return the same as JSON, with its version; what is the same for all is written once."""
+        """Return version and state as JSON; the part common to all clients is serialized once."""
         common, text = self._now()
         return common["version"], f'{text[:-1]}, "question": {json.dumps(self.question(client))}}}'
 
@@ -253,27 +271,27 @@ class Session:
     def _conflicts(self, view: View) -> list[Json]:
         found = []
         for label, seems, one in self._clashes:
-            if view.labels.get(one.row) == label:  # nobody has looked again yet
+            if view.labels.get(one.row) == label:  # not corrected yet
                 several = f"{seems}s" if len(seems) == 1 else f"rows of {seems}"
                 entry = {
                     "row": one.row,
                     "label": label,
                     "seems": seems,
                     "probability": round(one.probability, 4),
-                    "text": f"this {label} sits among {several}: look again",
+                    "text": f"this {label} is among {several}",
                 }
-                found.append(self.with_words(entry))
+                found.append(entry | self.shown.brief(one.row))
         return found
 
     def question(self, client: str) -> Json | None:
-        """Return the open question of a client, or give it one."""
+        """Return the open question of a client, choosing one if there is none."""
         if not client:
             return None
         found = self.questions.open_for(client, self.store.view.done)
         return None if found is None else self.describe(found)
 
     def describe(self, question: Suggestion) -> Json:
-        """Return a question as the page wants it."""
+        """Return a question as the page shows it."""
         view = self.store.view
         return {
             "row": question.row,
@@ -282,7 +300,7 @@ class Session:
             "classes": [str(name) for name in question.classes],
             "number": len(view.labels) + len(view.skips) + 1,
             "file": self.file(question.row),
-            **self.shown.details(self.shown.values([question.row])),
+            **self.shown.details(question.row),
         }
 
     def suggested(self, row: int, n: int = 5) -> list[tuple[str, float]]:
@@ -294,7 +312,7 @@ class Session:
         return [(learned.names[k], round(float(t[k]), 4)) for k in (-t).argsort(kind="stable")[:n].tolist()]
 
     def brief(self, row: int) -> Json:
-        """Return what lists say of a row."""
+        """Return a row as lists show it."""
         learned = self.learned
         entry: Json = {"row": row, "file": self.file(row), "label": self.store.view.labels.get(row)}
         if learned is None or learned.model is None:
@@ -305,24 +323,17 @@ class Session:
                 "probability": round(float(learned.probability[row]), 4),
                 "margin": round(float(learned.margin[row]), 4),
             }
-        return self.with_words(entry)
+        return entry | self.shown.brief(row)
 
-    def field_words(self, layer: FirstLayer, shown_map: FieldMap) -> list[str]:
-        """Return the word that stands for each field on the map."""
-        if self._words[0] is not shown_map:
-            values = layer.fields(shown_map.fields)
-            self._words = shown_map, [next(iter(self.shown.few_words(one, 1)), "") for one in values]
-        return self._words[1]
-
-    def with_words(self, entry: Json) -> Json:
-        """Add the few words that stand for a row, where rows are shown so."""
-        if self.shown.kind == "words":
-            entry["words"] = self.shown.few_words(self.shown.values([entry["row"]])[0])
-        return entry
+    def field_texts(self, layer: FirstLayer, shown_map: FieldMap) -> list[str] | None:
+        """Return a few words for each field on the map, None where fields have pictures."""
+        if self._texts[0] is not shown_map:
+            self._texts = shown_map, self.shown.field_texts(layer, shown_map.fields)
+        return self._texts[1]
 
 
 def _readable(texts: Sequence[str]) -> Iterator[Json]:
-    """Yield points of the history of learning, which is only looked at: a damaged one is left out."""
+    """Yield the valid points of the history; it is only displayed, so damaged ones are left out."""
     for text in texts:
         with suppress(ValueError, TypeError, KeyError, RecursionError):
             point = json.loads(text)

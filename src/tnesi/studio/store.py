@@ -1,7 +1,7 @@
-"""One SQLite file with everything that a person has said, and the mixture that was learned.
+"""One SQLite file with all answers and the learned mixture.
 
-Answers are a log that only ever grows. They are written by one thread: those that come at the same time share a
-transaction, and nobody hears that an answer was taken before it is on the disk (write-ahead log, synchronous).
+Answers form an append-only log, written by one thread. Simultaneous answers share a transaction, and an answer is
+acknowledged only when it is on disk (write-ahead log, synchronous).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _MOST_BLOB = 10**9
 
 
 class DiskError(OSError):
-    """An answer that could not be written; the message is for a person."""
+    """An answer that could not be written; the message is shown to the user."""
 
 
 class Taken(NamedTuple):
-    """An entry that is on the disk; `new` is false where the same request had come before."""
+    """An entry that is on disk; `new` is false if the same request came before."""
 
     entry: Entry
     new: bool
 
 
 class Store:
-    """A project file, open; one process at a time has it.
+    """An open project file; only one process at a time can open it.
 
     Attributes
     ----------
     view : View
-        What the answers say now.
+        Snapshot of the answers.
     project : str
-        A random name that the file keeps.
+        A random name stored in the file.
     """
 
     def __init__(self, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
@@ -64,67 +64,67 @@ class Store:
         self._writer = threading.Thread(target=self._write, name="studio-store", daemon=True)
         self._writer.start()
 
-    # What a person says
+    # Answers
 
     def label(self, row: int, text: str, client: str = "", request: str = "") -> Future[Taken]:
-        """Give a row a label, whether it has one already or not."""
+        """Label a row, whether it has a label or not."""
         name = class_name(text)
 
         def entry() -> Entry:
             names = self._answers.names()
             if name not in names and len(names) >= MOST_CLASSES:
-                raise RefusedError(f"there are {len(names)} classes, and no more are possible: use one of them")
+                raise RefusedError(f"There are {len(names)} classes, which is the maximum: use one of them")
             return self._new("label", client, request, row=self._checked(row), label=name)
 
         return self._take("label", entry, request, row=row, label=name)
 
     def skip(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
-        """Note that a row is not to be asked for again."""
+        """Skip a row: it is not asked about again."""
         return self._take("skip", lambda: self._new("skip", client, request, row=self._checked(row)), request, row=row)
 
     def clear(self, row: int, client: str = "", request: str = "") -> Future[Taken]:
-        """Take the label off a row."""
+        """Remove the label of a row."""
 
         def entry() -> Entry:
             if self._checked(row) not in self._answers.labels:
-                raise RefusedError(f"row {row} has no label that could be taken off")
+                raise RefusedError(f"Row {row} has no label")
             return self._new("clear", client, request, row=row)
 
         return self._take("clear", entry, request, row=row)
 
     def rename(self, old: str, new: str, client: str = "", request: str = "") -> Future[Taken]:
-        """Give a class another name; if there is a class of that name, the two become one."""
+        """Rename a class; if the new name exists, the two classes are merged."""
         name = class_name(new)
 
         def entry() -> Entry:
             if old not in self._answers.labels.values():
-                raise RefusedError(f"there is no class {old[:100]!r} to rename")
+                raise RefusedError(f"There is no class {old[:100]!r}")
             if name == old:
-                raise RefusedError(f"the class is called {name!r} already")
+                raise RefusedError(f"The class is already called {name!r}")
             return self._new("rename", client, request, label=name, old=old)
 
         return self._take("rename", entry, request, label=name, old=old)
 
     def undo(self, client: str = "", request: str = "") -> Future[Taken]:
-        """Take back the client's last entry, or if it has none the last one of all."""
+        """Undo the client's last entry, or else the last one of all clients."""
 
         def entry() -> Entry:
             target = self._answers.to_undo(client)
             if target is None:
-                raise RefusedError("there is nothing left to undo")
+                raise RefusedError("Nothing to undo")
             return self._new("undo", client, request, row=target.row, undone=target.id)
 
         return self._take("undo", entry, request)
 
     def import_labels(self, labels: Iterable[tuple[int, str]]) -> Future[int]:
-        """Take labels that come with the data as answers, for rows of which nothing was ever said."""
+        """Add labels that come with the data as answers, for rows without any entry."""
         named = [(row, _name_of_row(row, text)) for row, text in labels]
 
         def add() -> int:
             known = {entry.row for entry in self._answers.entries.values()}
             fresh = [(self._checked(row), name) for row, name in named if row not in known]
             if len({name for _, name in fresh}.union(self._answers.labels.values())) > MOST_CLASSES:
-                raise RefusedError(f"there would be more than {MOST_CLASSES} classes: the studio takes no more")
+                raise RefusedError(f"more than {MOST_CLASSES} classes: the studio supports no more")
             for row, name in fresh:
                 self._insert(self._new("label", "import", "", row=row, label=name))
             return len(fresh)
@@ -137,14 +137,14 @@ class Store:
             return self._answers.entries[number]
 
     def history(self, row: int) -> list[Entry]:
-        """Return all that was ever said of a row."""
+        """Return all entries about a row."""
         with self._lock:
             return self._answers.history(row)
 
     # What was learned
 
     def keep_model(self, content: bytes, settings: str) -> bool:
-        """Keep a learned mixture (a model file); return whether it is not too large for that."""
+        """Store a learned mixture (a model file); return False if it is too large."""
         if len(content) > _MOST_BLOB:
             return False
 
@@ -156,7 +156,7 @@ class Store:
         return True
 
     def kept_model(self) -> tuple[bytes, str] | None:
-        """Return the mixture that was learned and its settings, if there is one."""
+        """Return the stored mixture and its settings, if there is one."""
 
         def read() -> tuple[bytes, str] | None:
             found = self._connection.execute("SELECT content FROM models WHERE name = 'mixture'").fetchone()
@@ -166,7 +166,7 @@ class Store:
         return found
 
     def keep_point(self, answer: int, content: str) -> None:
-        """Keep a point of the history of learning; it is no answer, and nobody waits for it."""
+        """Store a point of the history, without waiting."""
         statement = "INSERT OR REPLACE INTO history VALUES (?, ?)"
         self._do(lambda: self._connection.execute(statement, (answer, content)))
 
@@ -177,7 +177,7 @@ class Store:
         return [content for (content,) in reversed(rows)]
 
     def close(self) -> None:
-        """Write what is waiting, and let go of the file."""
+        """Write pending answers and close the file."""
         self._waiting.put(None)
         self._writer.join()
         if not self.in_place():  # else the log would stay, and be played over another file of that name
@@ -192,7 +192,7 @@ class Store:
             if request and request in self._answers.requests:
                 before = self._answers.entries[self._answers.requests[request]]
                 if any(getattr(before, name) != value for name, value in {"kind": kind, **said}.items()):
-                    raise RefusedError("a request of this name said something else before: send it by another name")
+                    raise RefusedError("Another request had this identifier: use a new one")
                 return Taken(before, new=False)
             found = entry()
             self._insert(found)
@@ -219,12 +219,12 @@ class Store:
                 return
 
     def _write_together(self, together: list[tuple[Callable[[], Any], Future[Any]]]) -> None:
-        """Do all in one transaction. If it fails, nothing of it holds, and everybody hears so."""
+        """Do all in one transaction. If it fails, all of it is rolled back and reported."""
         done: list[tuple[Future[Any], Any]] = []
         if not self.in_place():  # before anything is read from what is there now
             gone = DiskError(
-                f"{self.path.name} was removed or replaced, so no more answers can be kept: download labels.csv from "
-                "the page, end the studio, and go on with --labels labels.csv"
+                f"{self.path.name} was removed or replaced, so no more answers can be saved: download labels.csv from "
+                "the page, stop the studio, and continue with --labels labels.csv"
             )
             for _, future in together:
                 future.set_exception(gone)
@@ -255,10 +255,10 @@ class Store:
             future.set_result(result)
 
     def in_place(self) -> bool:
-        """Whether the file is where it was and as it was left: SQLite would go on writing to one that has no name any
-        more, and over one that somebody has put in its place.
+        """Whether the file is unchanged and in its place; SQLite would keep writing to a removed file, or overwrite
+        one that replaced it.
 
-        It must not be opened here: closing it again would give up SQLite's lock, which the process has as a whole.
+        The file must not be opened here: closing it would release SQLite's lock, which belongs to the process.
         """
         with self._lock:  # not in the middle of writing
             try:
@@ -269,7 +269,7 @@ class Store:
             return os.path.samestat(found, self._file) and same
 
     def _know_file(self) -> None:
-        """Know the file as it was just written; one that was put in its place meanwhile stays a stranger."""
+        """Remember the file as just written, unless another one replaced it."""
         with suppress(OSError):
             found = self.path.stat()
             if os.path.samestat(found, self._file):
@@ -294,7 +294,7 @@ class Store:
 
     def _checked(self, row: int) -> int:
         if not 0 <= row < self._n_rows:
-            raise RefusedError(f"there is no row {row}: rows are counted from 0 to {self._n_rows - 1}")
+            raise RefusedError(f"There is no row {row}: rows are numbered from 0 to {self._n_rows - 1}")
         return row
 
     def _read(self) -> Answers:
@@ -333,11 +333,11 @@ def _name_of_row(row: int, text: str) -> str:
     try:
         return class_name(text)
     except RefusedError as error:
-        raise RefusedError(f"the label of row {row}: {error}") from None
+        raise RefusedError(f"Row {row}: {error}") from None
 
 
 def _explained(error: Exception, path: Path) -> Exception:
-    """Return what a person should hear of an answer that could not be written."""
+    """Return the error to report for an answer that could not be written."""
     if isinstance(error, sqlite3.Error):
-        return DiskError(f"the answer could not be written to {path.name} ({error}): is there room on the disk?")
+        return DiskError(f"the answer could not be written to {path.name} ({error}): is the disk full?")
     return error

@@ -1,4 +1,4 @@
-"""The report of a studio: one page that needs nothing but itself."""
+"""The report of a studio: a self-contained page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tnesi.report.page import render
 from tnesi.report.parts import Gallery, Press, Section, Shown, Table
 from tnesi.studio.learned import Learned
 from tnesi.studio.session import Session
+from tnesi.studio.shown import Features
 
 _OF_EACH, _DOUBTFUL = 3, 30
 
@@ -73,39 +74,43 @@ def _classes(session: Session, learned: Learned) -> Section:
                 learned.names[learned.rivals[k]],
             ]
         )
-    columns = ["class", "labels", "rows", "share", "mean margin", "confidence of its name", "could be"]
+    columns = ["class", "labels", "rows", "share", "mean margin", "confidence in the name", "may be confused with"]
     text = " ".join(second_layer_lines(model))
-    return Section("Classes", [Table("What the labels have taught", columns, rows)], text)
+    return Section("Classes", [Table("Classes learned from the labels", columns, rows)], text)
 
 
 def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]:
-    model = learned.named_model()
-    assert model is not None
-    shape = session.data.rows.image_shape
-    if session.shown.kind == "words":
-        r = learned.field_class
-        rows = []
-        for k, name in enumerate(learned.names):
-            own = np.flatnonzero(r == k)
-            own = own[np.argsort(-learned.layer.mass[own], kind="stable")[:200]]
-            usual = (
-                learned.layer.mass[own] @ learned.layer.fields(own) if own.size else np.zeros(session.shown.n_features)
-            )
-            rows.append([name, ", ".join(session.shown.few_words(np.asarray(usual), 20))])
-        return [Section("Words", [Table("What sets the classes apart", ["class", "words"], rows, words=True)])]
+    if session.shown.features is not None and not session.shown.has_pictures:
+        return [_words(session.shown.features, learned)]
+    if not session.shown.has_pictures:
+        return []
     press = Press(folder)
     least = learned.order(None, "uncertain")[:_DOUBTFUL].tolist()
     most = [row for k in range(len(learned.names)) for row in learned.typical(k)[:_OF_EACH].tolist()]
-    profile = shape if session.shown.kind == "image" else (1, session.shown.n_features)
     shown: list[Shown] = []
     for title, rows_of in (("Typical of each class", most[:120]), ("Least certain", least)):
         titles = [learned.names[learned.best[row]] for row in rows_of]
-        figure = plot_rows(session.shown.values(rows_of), shape=profile, n_columns=12, titles=titles)
+        printed = session.shown.printed(rows_of)
+        assert printed is not None
+        figure = plot_rows(printed[0], shape=printed[1], n_columns=12, titles=titles)
         shown.append(press.photograph(Picture(title, figure, title, title, wide=True)))
-    fields = plot_fields(model, shape=profile)
-    alt = "Learned fields, each with the column of its classes beside it"
-    shown.append(press.photograph(Picture("fields", fields, alt, alt, wide=True)))
-    return [Section("Pictures", [Gallery("", shown, "Below each example is the class that it was given.")])]
+        shape = printed[1]
+    if session.shown.draws_fields:
+        model = learned.named_model()
+        assert model is not None
+        alt = "Learned fields, each with the column of its classes beside it"
+        shown.append(press.photograph(Picture("fields", plot_fields(model, shape=shape), alt, alt, wide=True)))
+    return [Section("Pictures", [Gallery("", shown, "Below each example: its class.")])]
+
+
+def _words(features: Features, learned: Learned) -> Section:
+    rows = []
+    for k, name in enumerate(learned.names):
+        own = np.flatnonzero(learned.field_class == k)
+        own = own[np.argsort(-learned.layer.mass[own], kind="stable")[:200]]
+        words = features.words(learned.layer.mass[own] @ learned.layer.fields(own), 20) if own.size else []
+        rows.append([name, ", ".join(words)])
+    return Section("Words", [Table("What sets the classes apart", ["class", "words"], rows, words=True)])
 
 
 def _steps(history: list[dict[str, object]]) -> Section:
@@ -114,7 +119,7 @@ def _steps(history: list[dict[str, object]]) -> Section:
         [str(one["labels"]), _percent(one["decided"]), _percent(one["error_estimate"])]
         for one in last[:: max(1, len(last) // 20)]
     ]
-    return Section("As labels were given", [Table("Labels", ["labels", "decided", "expected error"], rows)])
+    return Section("Progress", [Table("Labels", ["labels", "decided", "expected error"], rows)])
 
 
 def _percent(value: object) -> str:

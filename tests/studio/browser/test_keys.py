@@ -41,11 +41,11 @@ def test_answering_by_keys(person: Any, truth: list[str]) -> None:
         given.append(row)
     person.wait_for_answers(6)
     row = person.wait_for_question()
-    press(person, "s")
+    press(person, "ArrowRight")
     assert person.wait_for_question(row) != row
-    press(person, "u")
+    press(person, "ArrowLeft")
     person.page.wait_for_selector(f"#question-row:text-matches(' {row}$')")
-    press(person, "Shift+U")
+    press(person, "Control+z")
     person.wait_for_answers(5)
     assert person.wait_for_question() == given[-1]
 
@@ -53,7 +53,7 @@ def test_answering_by_keys(person: Any, truth: list[str]) -> None:
 def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     row = person.wait_for_question()
     person.page.wait_for_timeout(200)
-    person.page.keyboard.type("shirt", delay=30)  # S does not skip: a word follows
+    person.page.keyboard.type("shirt", delay=30)
     assert person.page.input_value("#question input") == "shirt"
     assert person.row == row
     press(person, "Enter")
@@ -70,46 +70,59 @@ def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     assert person.page.locator("#question .choice").count() == 1
 
 
-def test_a_word_typed_slowly_is_no_command(person: Any) -> None:
+@pytest.mark.parametrize("delay", [30, 300, 900])
+def test_letters_only_begin_names(person: Any, delay: int) -> None:
+    """Also those of "skip" and "undo", however slowly they are typed."""
     row = person.wait_for_question()
-    person.page.wait_for_timeout(200)
-    person.page.keyboard.press("s")
-    person.page.wait_for_selector("#question .button.pressed:has-text('Skip')")  # it shows that it will
-    person.page.wait_for_timeout(300)
-    person.page.keyboard.type("quare", delay=300)
-    assert person.page.input_value("#question input") == "square"
-    assert person.page.locator(".button.pressed").count() == 0
-    assert person.row == row
-    person.page.keyboard.press("Escape")
-    person.page.keyboard.press("s")
-    assert person.wait_for_question(row) != row
+    for name in ("square", "under"):
+        person.page.keyboard.type(name, delay=delay)
+        assert person.page.input_value("#question input") == name
+        assert person.row == row
+        press(person, "Enter")
+        row = person.wait_for_question(row)
+    person.wait_for_answers(2)
+    assert person.page.locator("#question .choice-name").all_inner_texts() == ["square", "under"]
 
 
-def test_a_command_is_dropped_by_whoever_goes_on_otherwise(person: Any) -> None:
-    person.name("cat")
-    person.wait_for_question()
+def test_undo_by_two_keys(person: Any) -> None:
+    for name in ("one", "two"):
+        row = person.wait_for_question()
+        person.name(name)
+        person.wait_for_question(row)
+    person.wait_for_answers(2)
+    press(person, "Control+z")
     person.wait_for_answers(1)
-    row = person.row
-    press(person, "s")
-    person.page.wait_for_selector(".button.pressed")
-    person.page.click("#question .choice[data-key='cat']")
-    asked = person.wait_for_question(row)
-    press(person, "s")
-    person.page.focus("#question input")
-    person.page.keyboard.type("cat")
-    person.page.wait_for_timeout(900)
-    assert person.page.input_value("#question input") == "cat"
-    assert person.row == asked  # nothing was skipped
-    press(person, "Enter")
-    person.wait_for_answers(3)
+    press(person, "ArrowLeft")
+    person.wait_for_answers(0)
 
 
-def test_a_key_that_bounces_answers_once(person: Any, truth: list[str]) -> None:
+def test_fast_keys_lose_nothing(person: Any) -> None:
+    """Keys that come before the next picture are for the next question."""
+    for name in ("one", "two"):
+        row = person.wait_for_question()
+        person.name(name)
+        person.wait_for_question(row)
+    person.wait_for_answers(2)
+    for key in ("1", "2", "2", "1", "ArrowRight", "2"):
+        person.page.keyboard.press(key)
+        person.page.wait_for_timeout(200)
+    person.page.keyboard.type("three", delay=40)
+    person.page.keyboard.press("Enter")
+    person.page.keyboard.type("1")
+    person.wait_for_answers(9)
+    newest = person.page.locator(".trail .chip-name").all_inner_texts()
+    assert newest == ["one", "three", "two", "skipped", "one", "two"]
+
+
+def test_a_key_that_bounces_answers_once(person: Any) -> None:
     person.name("something")
     person.wait_for_question()
     person.wait_for_answers(1)
     row = person.row
-    press(person, "1", "1", "1")
+    person.page.evaluate(
+        "for (const _ of [1, 2, 3])"
+        " document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '1', bubbles: true, cancelable: true}))"
+    )
     assert person.wait_for_question(row) != row
     person.wait_for_answers(2)
     person.page.locator("#question .choice").dblclick()

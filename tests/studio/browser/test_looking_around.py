@@ -71,7 +71,7 @@ def test_undo_is_seen_in_the_gallery(person: Any) -> None:
         page.keyboard.press(other)
         page.wait_for_selector(f"#panel-gallery li[data-row='{row}'] .tile.labeled .tile-name:text-is('{other}')")
         person.wait_for_answers(30 + n)
-        page.keyboard.press("u")
+        page.keyboard.press("ArrowLeft")
         page.wait_for_selector(f"{named.format(row)}:text-is('{name}')")
     assert page.locator("#panel-gallery li[data-row='40'] .tile.labeled").count() == 0
     assert page.locator("#panel-gallery li[data-row='5'] .tile.labeled").count() == 1
@@ -132,17 +132,17 @@ def test_renaming_and_merging(person: Any) -> None:
     assert page.locator("#question .choice[data-key='7']").count() == 0
     page.click("button[aria-label='Rename seven']")
     page.fill("#rename-name", "1")
-    assert "become one class" in page.inner_text("#rename-panel")
+    assert "will be merged" in page.inner_text("#rename-panel")
     page.press("#rename-name", "Enter")
-    page.wait_for_selector("#rename-panel button:text-is('Join them')")  # that is asked for once more
+    page.wait_for_selector("#rename-panel button:text-is('Merge')")  # that is asked for once more
     assert page.locator("#question .choice[data-key='seven']").count() == 1
     page.press("#rename-name", "Enter")
     page.wait_for_selector("#question .choice[data-key='seven']", state="detached")
     assert page.locator("#question .choice").count() == 9
     person.wait_for_answers(30)
-    page.wait_for_selector("#question .notice:has-text('seven is 1 now; U takes it back')")
-    page.keyboard.press("u")
-    page.wait_for_selector("#question .notice:has-text('seven is not called 1 any more')")
+    page.wait_for_selector("#question .notice:has-text('seven is 1 now; Ctrl+Z undoes this')")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#question .notice:has-text('Undone: renaming 1 to seven')")
     page.wait_for_selector("#question .choice[data-key='seven']")
 
 
@@ -156,7 +156,7 @@ def test_last_answers_follow_the_names_of_their_classes(person: Any) -> None:
     page.wait_for_selector(".chip.saved .chip-name:text-is('raven')")
     page.reload()
     person.wait_for_question()
-    page.click("text=Undo")
+    page.click("button:has-text('Undo')")
     page.wait_for_selector(".chip.saved .chip-name:text-is('crow')")
 
 

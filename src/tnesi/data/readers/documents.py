@@ -27,6 +27,7 @@ class DocumentSource(Source):
 
     Attributes
     ----------
+    documents : sequence of str or Path
     paths : list of Path
         Text files; empty for texts in memory.
     """
@@ -36,13 +37,13 @@ class DocumentSource(Source):
     n_features = 0
 
     def __init__(self, documents: Sequence[str] | Sequence[Path]) -> None:
-        self._documents = documents
+        self.documents = documents
         self.n_rows = len(documents)
         self.paths = [document for document in documents if isinstance(document, Path)]
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Sequence[Any]]:
         for start in range(0, self.n_rows, size):
-            yield self._documents[start : start + size]
+            yield self.documents[start : start + size]
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(

@@ -93,7 +93,7 @@ export const get = (where, query) => json("GET", path(where, query));
 export const post = (where, body) => json("POST", where, body);
 export const remove = (where, query) => json("DELETE", path(where, query));
 
-/** Fetch a picture anew, never from the browser's memory: after a restart the same address has another one. */
+/** Fetch a picture without the cache: after a restart the same address has another one. */
 export async function picture(where) {
   return createImageBitmap(await (await send("GET", where)).blob());
 }

@@ -4,7 +4,7 @@ import { el, keep, percent, setText } from "./dom.js";
 import { now } from "./state.js";
 
 const LONGEST_NAME = 100;
-const LEAST_SHARE = 0.005; // of a guess that is told
+const LEAST_SHARE = 0.005; // smallest guess to show
 let boxes = 0;
 
 /** The class that is meant by what was typed: the same name, or one that differs in case only (not for single letters). */
@@ -22,7 +22,7 @@ export class Chooser {
     this.choose = choose;
     const id = `name-${++boxes}`;
     this.list = el("div", { class: "choices", role: "group", "aria-label": "Classes" });
-    this.empty = el("p", { class: "choices-empty" }, "No classes yet. Type what you see, a digit or a word, and press Enter.");
+    this.empty = el("p", { class: "choices-empty" }, "No classes yet. Type what you see and press Enter.");
     this.input = el("input", {
       id, type: "text", maxlength: LONGEST_NAME, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
       placeholder: "Type a class name", list: `${id}-known`, "aria-describedby": `${id}-hint`, enterkeyhint: "done",
@@ -48,7 +48,8 @@ export class Chooser {
       this.clear();
       this.input.blur();
     });
-    this.disabled = false;
+    this.disabled = false; // while an answer is being saved: names can be typed for the next question
+    this.closed = false; // where there is nothing to answer
     this.#tell();
   }
 
@@ -81,8 +82,7 @@ export class Chooser {
       button.setAttribute("aria-label", one.name === current ? `${said}, the label now` : said);
     });
     keep(this.known, classes, (one) => one.name, (one) => el("option", { value: one.name }));
-    this.input.disabled = this.disabled;
-    this.confirm.disabled = this.disabled;
+    this.input.disabled = this.confirm.disabled = this.closed;
     this.#tell();
   }
 
@@ -101,12 +101,12 @@ export class Chooser {
   #tell() {
     const name = this.input.value.trim();
     const same = name ? meant(name) : undefined;
-    setText(this.hint, !name ? "Enter starts and confirms a name." : same ? `Enter: class ${same.name}` : `Enter: new class “${name}”`);
+    setText(this.hint, !name ? "Press Enter, type, press Enter." : same ? `Enter: class ${same.name}` : `Enter: new class “${name}”`);
   }
 
   #typed() {
     const name = this.input.value.trim();
-    if (!name || this.disabled) return;
+    if (!name || this.closed) return;
     const label = meant(name)?.name ?? name;
     this.clear();
     this.input.blur();
@@ -115,7 +115,7 @@ export class Chooser {
 
   /** Start a name with what was typed. */
   begin(text) {
-    if (this.disabled) return;
+    if (this.closed) return;
     this.input.focus();
     this.input.value += text;
     this.#tell();

@@ -4,7 +4,7 @@ import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
 import { notice } from "./notice.js";
 import { Panel } from "./panel.js";
-import { aboutRows, hasNames, kind, profile, wordList } from "./pictures.js";
+import { aboutRows, hasNames, kind, largePicture, profile, wordList } from "./pictures.js";
 import { onRelabel, openRow } from "./row.js";
 import { classOf } from "./state.js";
 import { nameTile, showTiles, TILES_SAY } from "./tiles.js";
@@ -25,7 +25,7 @@ export function startField(picture) {
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
-    el("p", { class: "hint" }, `Press one to label it anew. ${TILES_SAY}`),
+    el("p", { class: "hint" }, `Press one to label it. ${TILES_SAY}`),
     parts.list,
     el("h3", {}, "Fields like this"),
     parts.neighbors,
@@ -62,7 +62,9 @@ export async function openField(field) {
   }
   shown = found;
   setText(panel.title, `Field ${field}`);
-  parts.frame.replaceChildren(large(found));
+  const picture = await large(found);
+  if (shown !== found) return;
+  parts.frame.replaceChildren(picture);
   parts.facts.replaceChildren(
     fact("Class", className(found.class)),
     fact("Certainty", typeof found.certainty === "number" && found.class ? percent(found.certainty) : "–"),
@@ -75,9 +77,12 @@ export async function openField(field) {
   panel.show();
 }
 
-function large({ field, profile: values, profile_names: names, words }) {
+/** The field itself, what sets it apart, or its most typical row. */
+async function large({ field, profile: values, profile_names: names, words, typical, rows }) {
   const name = `Field ${field}`;
-  if (kind() === "words") return wordList(words ?? [], name);
+  if (words && (!values || kind() === "words")) return wordList(words, name);
+  if (typical !== undefined && kind() === "image") return largePicture({ row: typical }, `${name}: its most typical example`);
+  if (typical !== undefined) return el("p", { class: "no-picture" }, rows[0]?.snippet ?? "");
   if (values && hasNames(values, names)) return profile(values, names, name, false);
   return pictureOf(field) ?? (values ? profile(values, names, name) : el("p", { class: "no-picture" }, "No picture"));
 }

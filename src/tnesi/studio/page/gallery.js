@@ -26,7 +26,7 @@ export function startGallery() {
   parts.list = el("ul", { class: "tiles", "aria-label": "Rows" });
   parts.back = el("button", { type: "button", class: "button" }, "Previous");
   parts.on = el("button", { type: "button", class: "button" }, "Next");
-  parts.fresh = el("button", { type: "button", class: "button quiet", title: "The classes were learned again since" }, "Show newest");
+  parts.fresh = el("button", { type: "button", class: "button quiet", title: "The classes have changed since" }, "Show newest");
   place.append(
     el(
       "div", { class: "gallery-bar" },
@@ -116,7 +116,7 @@ async function load() {
     setText(parts.said, error.message);
     return;
   }
-  if (mine !== turn) return; // asked anew since
+  if (mine !== turn) return; // superseded
   if (found.rows.length === 0 && found.total > 0 && asked.offset > 0) {
     asked.offset = Math.floor((found.total - 1) / PAGE) * PAGE;
     return load();

@@ -1,17 +1,17 @@
 // The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
 import { download, path } from "./api.js";
 import { isDark } from "./colors.js";
-import { capital, el, kept, plural, setText } from "./dom.js";
+import { capital, count, el, kept, plural, setText } from "./dom.js";
 import * as outbox from "./outbox.js";
 import { notice, warn } from "./notice.js";
 import { lineListeners, now, watch } from "./state.js";
 
 const EXPORTS = [
-  ["labels.csv", "Labels", "CSV: what you answered"],
+  ["labels.csv", "Labels", "CSV: your answers"],
   ["predictions.csv", "Predictions", "CSV: a class for every row"],
   ["predictions.parquet", "Predictions", "Parquet"],
   ["model.tnesi", "Model", "for tnesi predict and Python"],
-  ["report.html", "Report", "one page, to be kept or sent"],
+  ["report.html", "Report", "one page, to keep or send"],
 ];
 
 const root = document.documentElement;
@@ -68,7 +68,7 @@ function startExport() {
     menu.append(link);
   }
   const exact = el("input", { type: "checkbox", id: "export-exact" });
-  menu.append(el("label", { class: "menu-option" }, exact, el("span", { class: "menu-text" }, "Exact names in CSV files: not for spreadsheets, which run those that begin with = + - @")));
+  menu.append(el("label", { class: "menu-option" }, exact, el("span", { class: "menu-text" }, "Exact names in CSV files: not for spreadsheets, which treat names that begin with = + - @ as formulas")));
   button.addEventListener("click", () => show(menu.hidden));
   menu.addEventListener("keydown", (event) => {
     const links = [...menu.querySelectorAll("a")];
@@ -111,11 +111,25 @@ function render(state) {
     root.dataset.natural = "1";
     restyle();
   }
-  by("invert").hidden = data.kind !== "image";
+  root.dataset.photos = data.photos ? "1" : "0";
+  by("invert").hidden = data.kind !== "image" || data.photos;
+  renderNotes(data);
   document.title = data.name ? `${data.name} · tnesi studio` : "tnesi studio";
   renderProgress(state);
   renderStatus(state);
   renderBanner();
+}
+
+/** What should be known of the data: labels that came with them, and files that were left out. */
+function renderNotes({ notes = [], skipped }) {
+  const card = by("notes");
+  const lines = [...notes];
+  if (skipped?.total) lines.push(`${plural(skipped.total, "unreadable file was", "unreadable files were")} skipped:`);
+  card.hidden = lines.length === 0;
+  if (card.hidden || by("notes-body").childElementCount) return;
+  const files = (skipped?.files ?? []).map((text) => el("li", {}, text));
+  if (skipped?.total > files.length) files.push(el("li", {}, `and ${count(skipped.total - files.length)} more`));
+  by("notes-body").append(...lines.map((text) => el("p", {}, text)), el("ul", { class: "skipped", hidden: files.length === 0, tabindex: "0", "aria-label": "Files left out" }, ...files));
 }
 
 function renderProgress(state) {
@@ -143,7 +157,7 @@ function status(state) {
   if (outbox.waiting()) return ["bad", `${plural(outbox.unsaved(), "answer")} not saved yet`];
   if (state.phase === "failed") return ["bad", "Stopped"];
   if (state.phase === "reading") return ["busy", capital(state.progress?.text || "reading the data")];
-  if (state.phase === "training") return ["busy", capital(state.progress?.text || "getting to know the data")];
+  if (state.phase === "training") return ["busy", capital(state.progress?.text || "learning from the data")];
   if (outbox.unsaved()) return ["busy", "Saving"];
   if (state.busy) return ["busy", "Learning from your answers"];
   return ["good", state.answers.total ? "All answers saved" : "Ready"];
@@ -152,9 +166,9 @@ function status(state) {
 function renderBanner() {
   const banner = by("banner");
   let text = "";
-  if (now.line === "stranger") text = "This page does not know the studio that runs now. Open the address that is printed in the terminal; answers that are not saved yet stay in this browser.";
-  else if (now.line === "lost") text = "The connection to the studio is lost; trying again. An answer that you give now is kept here and saved as soon as it is back.";
-  else if (now.state?.phase === "failed") text = now.state.error ?? "Learning has failed; the terminal says more.";
+  if (now.line === "stranger") text = "This page belongs to another run of the studio. Open the address printed in the terminal; unsaved answers stay in this browser.";
+  else if (now.line === "lost") text = "Connection lost; retrying. Answers that you give now are stored here and sent when the connection is back.";
+  else if (now.state?.phase === "failed") text = now.state.error ?? "Learning has failed; see the terminal.";
   setText(banner, text);
   banner.hidden = text === "";
 }

@@ -2,16 +2,15 @@
 import { openHelp } from "./help.js";
 import { topPanel } from "./panel.js";
 import { notice } from "./notice.js";
-import { answer, beginName, inView, press, skip, undo } from "./question.js";
+import { answer, beginName, inView, skip, undo } from "./question.js";
 import { keyInRow } from "./row.js";
 import { now } from "./state.js";
 
 const TYPING = 450; // milliseconds: letters that follow a letter key this fast are a word being typed
+const BOUNCE = 80; // milliseconds: the same key this soon after itself is one press
 
-const SETTLED = 700; // milliseconds until U and S are sure not to begin a word, also for those who type slowly
-
-let lastLetter = -Infinity; // when a letter last did something at once
-let waiting = null; // U or S, not done yet
+let lastLetter = -Infinity; // when a letter last answered a question
+let last = { key: "", time: -Infinity };
 
 /** The class with that key: the very character, else the other case of it. */
 export function classWithKey(key) {
@@ -29,18 +28,28 @@ const takesEnter = (node) => node instanceof HTMLElement && node.closest("button
 
 export function startKeys() {
   document.addEventListener("keydown", onKey);
-  document.addEventListener("pointerdown", drop); // who goes on otherwise did not mean it
-  document.addEventListener("focusin", (event) => takesText(event.target) && drop());
+}
+
+/** Whether a key is pressed for the second time by the same push of a finger. */
+function bounces({ key, timeStamp, repeat }) {
+  const same = repeat || (key === last.key && timeStamp - last.time < BOUNCE);
+  last = { key, time: timeStamp };
+  return same;
 }
 
 function onKey(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.defaultPrevented || event.altKey || event.isComposing) return;
   const { key, target } = event;
   if (takesText(target)) return;
   const panel = topPanel();
+  if (event.ctrlKey || event.metaKey) {
+    if (panel || event.shiftKey || key.toLowerCase() !== "z") return;
+    event.preventDefault();
+    if (!bounces(event)) undo();
+    return;
+  }
   if (panel && panel.id !== "row-panel") return;
   if (key === "Enter") {
-    drop();
     if (takesEnter(target)) return;
     event.preventDefault();
     if (performance.now() - lastLetter < TYPING) return;
@@ -48,52 +57,28 @@ function onKey(event) {
     else beginName("");
     return;
   }
+  const command = { ArrowRight: skip, ArrowLeft: undo }[key];
+  if (command && !panel && !event.shiftKey) {
+    event.preventDefault();
+    if (!bounces(event) && inView()) command();
+    return;
+  }
   if (key.length !== 1 || key === " ") return;
-  if (event.repeat) return event.preventDefault(); // a key that is held down answers once
   event.preventDefault();
-  if (panel && key === "?") return;
+  if (bounces(event) || (panel && key === "?")) return;
   if (panel) return keyInRow(key, classWithKey(key));
   onQuestion(key);
 }
 
-/** U or S waits for what follows; its button is pressed meanwhile. */
-function wait(what) {
-  waiting = what;
-  press(what?.key ?? null);
-}
-
-function drop() {
-  if (!waiting) return;
-  clearTimeout(waiting.timer);
-  wait(null);
-}
-
-function doWaiting() {
-  const { command, timer } = waiting;
-  clearTimeout(timer);
-  wait(null);
-  command(null);
-}
-
 function onQuestion(key) {
-  if (waiting) {
-    const first = waiting.key;
-    if (isLetter(key) && key.toLowerCase() !== first.toLowerCase()) {
-      drop();
-      return beginName(first + key);
-    }
-    doWaiting();
-  }
   if (key === "?") return openHelp();
   const found = classWithKey(key);
-  const command = { u: undo, s: skip }[key.toLowerCase()];
-  if (!found && !command && isLetter(key) && performance.now() - lastLetter < TYPING) {
+  if (!found && isLetter(key) && performance.now() - lastLetter < TYPING) {
     lastLetter = performance.now();
-    return notice("That looked like a word. Press Enter first, then type the name.");
+    return notice("That looked like a word. Press Enter, type it, press Enter.");
   }
   if (!inView()) return;
-  if (isLetter(key) && (found || command)) lastLetter = performance.now();
+  if (isLetter(key) && found) lastLetter = performance.now();
   if (found) answer(found.name);
-  else if (command) wait({ key, command, timer: setTimeout(doWaiting, SETTLED) });
   else beginName(key);
 }

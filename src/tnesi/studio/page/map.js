@@ -4,12 +4,13 @@ import { paint } from "./colors.js";
 import { el, keep, percent, setText } from "./dom.js";
 import { openField } from "./field.js";
 import { MapPainter } from "./map_paint.js";
-import { aboutRows } from "./pictures.js";
+import { aboutRows, hasPhotos, kind } from "./pictures.js";
 import { classOf, lineListeners, now, watch } from "./state.js";
 
 const SMALLEST = 18;
 const SMALLEST_TOUCHED = 26;
-const LARGEST = 52;
+const LARGEST = { image: 52, profile: 52, words: 72, document: 84, table: 104 };
+const LARGEST_PHOTO = 72;
 const READABLE = 30; // cells shrink to this to fit the height, not further
 
 const parts = {};
@@ -24,7 +25,7 @@ export function startMap() {
   const place = document.getElementById("panel-map");
   parts.canvas = el("canvas", { "aria-hidden": "true" });
   parts.cursor = el("div", { class: "map-cursor", hidden: true });
-  parts.empty = el("p", { class: "placeholder" }, "The fields appear here while they are learned.");
+  parts.empty = el("p", { class: "placeholder" }, "The fields appear here when they are learned.");
   parts.sheet = el("div", { class: "map-sheet" }, parts.canvas, parts.cursor);
   parts.scroll = el(
     "div",
@@ -55,7 +56,7 @@ export function startMap() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
   document.addEventListener("tnesi-style", restyle);
   lineListeners.add((line) => {
-    if (line !== "open") version = null; // a server that was started again counts its maps anew
+    if (line !== "open") version = null; // a restarted server numbers its maps from 1
   });
   watch(fromState);
   return painter;
@@ -64,7 +65,7 @@ export function startMap() {
 function rest() {
   parts.cursor.hidden = true;
   const more = parts.scroll.scrollWidth > parts.scroll.clientWidth || parts.scroll.scrollHeight > parts.scroll.clientHeight;
-  const text = "Each tile is a field: a kind of example that was found without labels. Press one to see its examples.";
+  const text = "Each tile is a field: a typical pattern, found without labels. Press one to see its examples.";
   setText(parts.said, painter.map?.cells.length ? text + (more ? " Scroll to see the rest of the map." : "") : " ");
 }
 
@@ -89,7 +90,7 @@ function move(i, follow) {
 function describe(cell) {
   const name = cell.class >= 0 ? painter.map.classes[cell.class] : null;
   const what = name ? `class ${name}, certainty ${percent(cell.certainty, 0)}` : "no class yet";
-  return `Field ${cell.field}${cell.text ? ` (${cell.text})` : ""}: ${what}, stands for ${aboutRows(cell.mass)}`;
+  return `Field ${cell.field}${cell.text ? ` (${cell.text.replaceAll("\n", ", ")})` : ""}: ${what}, stands for ${aboutRows(cell.mass)}`;
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -126,7 +127,7 @@ function fit() {
   const least = matchMedia("(pointer: coarse)").matches ? SMALLEST_TOUCHED : SMALLEST;
   const { columns, rows } = painter.map;
   const [wide, high] = [Math.floor(parts.scroll.clientWidth / columns), Math.floor(parts.scroll.clientHeight / rows)];
-  const cell = Math.max(least, Math.min(LARGEST, wide, Math.max(high, READABLE)));
+  const cell = Math.max(least, Math.min(hasPhotos() ? LARGEST_PHOTO : LARGEST[kind()], wide, Math.max(high, READABLE)));
   if (cell === painter.cell && painter.fitted === painter.map) return;
   painter.fitted = painter.map;
   painter.resize(cell);

@@ -1,13 +1,23 @@
 // Drawing the map: each field's picture as ink on the color of its class, stronger where it is more certain.
 import { picture } from "./api.js";
-import { kind } from "./pictures.js";
+import { el } from "./dom.js";
+import { hasPhotos, kind } from "./pictures.js";
 import { classColor, css, isDark, mix, themeColors } from "./colors.js";
 
 const FADE = 320; // milliseconds from old colors to new ones
 const SMALLEST_WORD = 8; // pixels: words that would be smaller are cut
+const LINE = 13; // pixels
 const WEAK = 0.2; // strength of a class that is hardly certain
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Cut what is too long to `n` characters; of "column=value" the value stays as far as possible. */
+function shortened(text, n) {
+  const at = text.search(/[=~]/);
+  if (at < 0) return `${text.slice(0, n - 1)}…`;
+  const column = Math.max(1, n - 1 - (text.length - at));
+  return (column < at ? `${text.slice(0, column)}…${text.slice(at)}` : text).slice(0, n);
+}
 
 export class MapPainter {
   constructor(canvas) {
@@ -32,6 +42,7 @@ export class MapPainter {
   /** The pictures in the ink of the theme: ink is where they are as dark, or as light, as it is. */
   #inked() {
     if (!this.sheet || this.ink) return this.ink;
+    if (hasPhotos()) return (this.ink = this.sheet);
     const { width, height } = this.sheet;
     const ink = new OffscreenCanvas(width, height);
     const context = ink.getContext("2d", { willReadFrequently: true });
@@ -51,7 +62,7 @@ export class MapPainter {
     return ink;
   }
 
-  /** The theme or the side of the cells changed: draw all anew. `colors` are the numbers of the map's classes. */
+  /** Redraw all after a change of theme or cell size. `colors` are the numbers of the map's classes. */
   restyle() {
     this.ink = null;
   }
@@ -110,7 +121,8 @@ export class MapPainter {
     const [height, width] = this.map.tile;
     const columns = this.map.sheet_columns;
     const scale = side / Math.max(height, width);
-    const [w, h] = kind() === "profile" ? [0.76 * side, 0.76 * side] : [width * scale, height * scale];
+    const share = kind() === "profile" || hasPhotos() ? 0.76 : 1; // photographs are framed by the color of their class
+    const [w, h] = kind() === "profile" ? [share * side, share * side] : [share * width * scale, share * height * scale];
     context.imageSmoothingEnabled = scale < 1;
     const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbors' pixels
     context.drawImage(
@@ -122,24 +134,28 @@ export class MapPainter {
   #word(text, x, y, side) {
     const { context } = this;
     context.fillStyle = css(themeColors().ink);
-    context.font = "12px system-ui, sans-serif";
-    const size = (12 * (side - 4)) / context.measureText(text).width;
-    const fits = size >= SMALLEST_WORD ? text : `${text.slice(0, Math.max(2, Math.floor((text.length * size) / SMALLEST_WORD) - 1))}…`;
-    context.font = `${Math.max(SMALLEST_WORD, Math.min(12, size))}px system-ui, sans-serif`;
+    const lines = text.split("\n").slice(0, Math.max(1, Math.floor(side / LINE)));
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.save();
     context.beginPath();
     context.rect(x, y, side, side);
     context.clip();
-    context.fillText(fits, x + side / 2, y + side / 2);
+    lines.forEach((line, i) => {
+      context.font = "12px system-ui, sans-serif";
+      const size = (12 * (side - 4)) / context.measureText(line).width;
+      const fits = size >= SMALLEST_WORD ? line : shortened(line, Math.max(3, Math.floor((line.length * size) / SMALLEST_WORD)));
+      context.font = `${Math.max(SMALLEST_WORD, Math.min(12, size))}px system-ui, sans-serif`;
+      context.fillText(fits, x + side / 2, y + side / 2 + (i - (lines.length - 1) / 2) * LINE);
+    });
     context.restore();
   }
 
   /** A field's picture for a panel, at its own size; null where there are no pictures or the map leaves it out. */
   pictureOf(field) {
     const i = this.map?.cells.findIndex((cell) => cell.field === field) ?? -1;
-    if (i < 0 || !this.sheet) return null;
+    if (i < 0) return null;
+    if (!this.sheet) return el("span", { class: "tile-words" }, this.map.cells[i].text?.replaceAll("\n", ", ") || String(field));
     const [height, width] = this.map.tile;
     const canvas = document.createElement("canvas");
     Object.assign(canvas, { width, height, className: "picture" });

@@ -1,12 +1,12 @@
-// How it stands: the share decided, the expected error in plain words, the number of answers, and advice.
+// Progress: the share decided, the expected error in plain words, the number of answers, and advice.
 import { count, percent, plural, setText, svg, together } from "./dom.js";
 import { watch } from "./state.js";
 
 const [WIDTH, HEIGHT] = [120, 32];
 const WAIT = {
-  reading: "The data are being read.",
-  training: "The program is getting to know the data. Have a look at what it finds on the map.",
-  failed: "Read what went wrong, then start the studio again. Your answers are kept.",
+  reading: "Reading the data.",
+  training: "Learning from the data without labels. The map shows what it finds.",
+  failed: "Fix the problem below, then restart the studio. Your answers are saved.",
 };
 
 export function startOutlook() {
@@ -20,8 +20,8 @@ export function startOutlook() {
 /** For those who listen: the figures after each answer, in one sentence. */
 function inWords(state) {
   const error = state.error_estimate;
-  const told = error ? `, expected error ${percent(error.value, 1)}, likely ${range(error.low, error.high)}` : "";
-  return `${percent(state.decided)} decided${told}.`;
+  const said = error ? `, expected error ${percent(error.value, 1)}, likely ${range(error.low, error.high)}` : "";
+  return `${percent(state.decided)} decided${said}.`;
 }
 
 function setNumber(id, text) {
@@ -36,9 +36,9 @@ function render(state) {
   renderError(state);
   const { labels, skips } = state.answers;
   setNumber("count", count(labels));
-  const told = [plural(state.classes.length, "class", "classes")];
-  if (skips) told.push(`${count(skips)} skipped`);
-  setText(part("count", "words"), told.join(", "));
+  const said = [plural(state.classes.length, "class", "classes")];
+  if (skips) said.push(`${count(skips)} skipped`);
+  setText(part("count", "words"), said.join(", "));
   if (!state.busy && state.answers.labels > 0) setText(document.getElementById("figures-said"), inWords(state));
   const advice = document.getElementById("advice");
   advice.dataset.kind = state.advice?.kind ?? "";
@@ -78,11 +78,11 @@ function spark(place, points, top, name) {
   }
   const at = points.map((value, i) => [3 + ((WIDTH - 6) * i) / (points.length - 1), HEIGHT - 3 - (HEIGHT - 6) * Math.min(1, value / top)]);
   const line = at.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
-  const told = `${name} over ${plural(points.length, "answer")}: from ${percent(points[0])} to ${percent(points.at(-1))}`;
+  const said = `${name} over ${plural(points.length, "answer")}: from ${percent(points[0])} to ${percent(points.at(-1))}`;
   place.replaceChildren(
     svg(
-      "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": told },
-      svg("title", {}, told),
+      "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said },
+      svg("title", {}, said),
       svg("path", { class: "under", d: `M${at[0][0]},${HEIGHT - 1} L${line.replaceAll(" ", " L")} L${at.at(-1)[0]},${HEIGHT - 1} Z` }),
       svg("polyline", { class: "line", points: line }),
       svg("circle", { class: "end", cx: at.at(-1)[0], cy: at.at(-1)[1], r: 2.6 }),

@@ -1,13 +1,17 @@
-// What an example looks like: a picture with crisp pixels, a profile of bars, its top words, or both.
-import { path } from "./api.js";
-import { el, plural, svg } from "./dom.js";
+// What an example looks like: a picture, a profile of bars, its top words, a text, or the row of a table.
+import { get, path } from "./api.js";
+import { count, el, plural, svg } from "./dom.js";
 import { now } from "./state.js";
 
 const SHEET_COLUMNS = 16;
 const NAMED_BARS = 24; // as many names as can be read
+const LARGE = 640; // pixels of a photograph beside the question
+const WHOLE = 4096;
 const FEW_BARS = 6; // with more, name, number and bar are on one line
 
 export const kind = () => now.state?.data.kind ?? "image";
+export const hasPhotos = () => Boolean(now.state?.data.photos);
+const isText = () => ["words", "document", "table"].includes(kind());
 
 export const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
 
@@ -26,20 +30,47 @@ export async function loaded(source) {
   }
 }
 
-/** Show an example large: `what` has row, profile, profile_names and words. */
+/** Show an example large: `what` has row, and what the server sends for this kind of data. */
 export async function largePicture(what, name) {
+  if (what.columns) return tableRow(what, name);
+  if (typeof what.text === "string") return documentText(what, name);
   if (kind() === "words" || (what.words && !what.profile)) return wordList(what.words ?? [], name);
   if (kind() === "profile" || what.row === undefined) {
     const bars = profile(what.profile ?? [], what.profile_names, name);
     const nameless = !what.words?.length || what.profile.length <= NAMED_BARS;
     return nameless ? bars : el("div", { class: "profile-with-words" }, bars, wordList(what.words, name));
   }
-  const image = await loaded(rowPicture(what.row, 280));
+  const image = await loaded(rowPicture(what.row, hasPhotos() ? LARGE : 280));
   if (!image) return el("p", { class: "no-picture" }, "The picture could not be loaded.");
   image.alt = name;
   image.className = "picture";
   image.draggable = false;
-  return image;
+  if (!hasPhotos()) return image;
+  return el("a", { class: "photo", href: rowPicture(what.row, WHOLE), target: "_blank", title: "Open at full size", "aria-label": `${name}: open at full size` }, image);
+}
+
+/** A document; long ones are folded. */
+function documentText({ row, text, text_length: length }, name) {
+  const body = el("div", { class: "document", tabindex: "0", role: "group", "aria-label": name }, el("p", {}, text.trim() ? text : "This document is empty."));
+  if (text.length >= length) return body;
+  const more = el("button", { type: "button", class: "button quiet" }, `Show all ${count(length)} characters`);
+  more.addEventListener("click", async () => {
+    const found = await get(`/api/rows/${row}`).catch(() => null);
+    if (!found) return;
+    body.firstElementChild.textContent = found.text + (found.text.length < found.text_length ? " …" : "");
+    more.remove();
+    body.focus();
+  });
+  body.firstElementChild.append(" …");
+  body.append(more);
+  return body;
+}
+
+/** The row of a table, with the names of its columns. */
+function tableRow({ columns, n_columns: n }, name) {
+  const lines = columns.map(([column, value]) => el("div", {}, el("dt", { title: column }, column), value === null ? el("dd", { class: "missing" }, "missing") : el("dd", {}, value)));
+  const rest = n > columns.length ? el("p", { class: "hint" }, `and ${plural(n - columns.length, "more column")}`) : null;
+  return el("div", { class: "table-row", tabindex: "0", role: "group", "aria-label": `${name}: values` }, el("dl", {}, ...lines), rest);
 }
 
 /** Whether there are names for all values, few enough to be read. */
@@ -68,8 +99,8 @@ export function profile(values, names, name, numbers = true) {
 
 function describe(values, names, name) {
   const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]);
-  const told = order.slice(0, 3).map((i) => names?.[i] ?? `number ${i + 1}`);
-  return `${name}: profile of ${values.length} bars, highest at ${told.join(", ")}`;
+  const said = order.slice(0, 3).map((i) => names?.[i] ?? `number ${i + 1}`);
+  return `${name}: profile of ${values.length} bars, highest at ${said.join(", ")}`;
 }
 
 const short = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(3).replace(/\.?0+$/, ""));
@@ -95,7 +126,7 @@ export function wordList(words, name) {
 
 /** Draw the small pictures of rows on their canvases, from one sheet. */
 export async function drawTiles(rows, canvases) {
-  if (!rows.length || kind() === "words") return;
+  if (!rows.length || isText()) return;
   const sheet = await loaded(path("/api/pictures/rows.png", { rows: rows.join(","), scale: 1 }));
   if (!sheet) return;
   const width = sheet.naturalWidth / Math.min(SHEET_COLUMNS, rows.length);
@@ -107,8 +138,8 @@ export async function drawTiles(rows, canvases) {
   });
 }
 
-/** The place of a small picture, or the words of the row. */
+/** The place of a small picture, or the row in a few words. */
 export function smallPicture(row) {
-  if (kind() === "words") return el("span", { class: "tile-words" }, (row.words ?? []).join(", ") || "no words");
+  if (isText()) return el("span", { class: "tile-words" }, row.snippet || row.words?.join(", ") || "no words");
   return el("canvas", { class: "tile-picture", width: 1, height: 1 });
 }

@@ -9,16 +9,16 @@ import { openRow, tellRelabel } from "./row.js";
 import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
-const GLANCE = 150; // milliseconds: keys this soon after a picture came were meant for the one before
+const MOST_WAITING = 20;
 const SLOW = 350; // milliseconds after which a save is worth a word
 
 const parts = {};
 const trail = [];
 let shown = null; // the question on the page, only once its picture is there
-let shownAt = 0;
 let coming = null; // the question whose picture is being loaded
 let trailKey = null; // where the last answers are kept in the browser
-let pending = null; // the answer to `shown` that the server has not acknowledged yet
+let pending = null; // the answer to `shown`, until the next question is on the page
+const waiting = []; // answers typed meanwhile, for the next questions
 
 export function startQuestion() {
   const body = document.getElementById("question-body");
@@ -27,8 +27,8 @@ export function startQuestion() {
   parts.row = document.getElementById("question-row");
   parts.reason = el("p", { class: "reason" });
   parts.chooser = new Chooser(answer);
-  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo }, "Undo", el("kbd", {}, "U"));
-  parts.skip = el("button", { type: "button", class: "button quiet", onclick: skip }, "Skip", el("kbd", {}, "S"));
+  parts.undo = el("button", { type: "button", class: "button quiet", onclick: undo, title: "Undo (← or Ctrl+Z)", "aria-keyshortcuts": "ArrowLeft Control+Z" }, "Undo", el("kbd", {}, "←"));
+  parts.skip = el("button", { type: "button", class: "button quiet", onclick: () => skip("pointer"), title: "Skip (→)", "aria-keyshortcuts": "ArrowRight" }, "Skip", el("kbd", {}, "→"));
   parts.trail = el("ol", { class: "trail", "aria-label": "Last answers" });
   body.append(
     el("div", { class: "example asked" }, parts.reason, parts.frame, line, el("div", { class: "actions" }, parts.undo, parts.skip)),
@@ -56,6 +56,7 @@ async function present(question) {
   coming = question;
   if (!question) {
     shown = null;
+    waiting.length = 0;
     render();
     return;
   }
@@ -63,11 +64,11 @@ async function present(question) {
   if (coming !== question) return; // another one came in the meantime
   coming = null;
   shown = question;
-  shownAt = performance.now();
   pending = null;
   parts.frame.replaceChildren(picture);
   render();
   announce(`Question ${question.number}: what is row ${question.row}? ${sentence(question.reason)}`);
+  waiting.shift()?.();
 }
 
 /** What the program is doing until the first question comes. */
@@ -80,9 +81,9 @@ function waitingFor({ phase, progress }) {
 function emptyFrame(state) {
   const words = {
     reading: "Reading the data.",
-    training: "The program is looking at the data. The first question comes as soon as it has seen enough.",
-    failed: "There are no questions: learning has stopped.",
-    ready: "The next question is being chosen.",
+    training: "Learning from the data. The first question follows soon.",
+    failed: "No questions: learning has stopped.",
+    ready: "Choosing the next question.",
   };
   if (state?.phase === "ready" && state.answers.labels + state.answers.skips >= state.data.rows) return "No more questions: every row has a label or was skipped.";
   return words[state?.phase] ?? "Connecting.";
@@ -105,6 +106,7 @@ function render() {
   setText(parts.row, shown ? `Question ${shown.number} · ${rowName(shown)}` : "");
   setText(parts.reason, shown ? sentence(shown.reason) : waitingFor(state));
   parts.chooser.disabled = blocked;
+  parts.chooser.closed = !shown && pending === null;
   parts.chooser.update(shown?.suggested);
   parts.chooser.mark(pending?.label ?? null);
   parts.skip.disabled = blocked;
@@ -124,8 +126,8 @@ function recallTrail(project) {
 
 function keepTrail() {
   const lasting = trail.filter((entry) => entry.state === "saved" || entry.state === "undone").slice(-TRAIL);
-  const told = lasting.map(({ request, kind, row, label, state, before }) => ({ request, kind, row, label, state, before }));
-  if (trailKey !== null) kept.set(trailKey, JSON.stringify(told), "sessionStorage");
+  const said = lasting.map(({ request, kind, row, label, state, before }) => ({ request, kind, row, label, state, before }));
+  if (trailKey !== null) kept.set(trailKey, JSON.stringify(said), "sessionStorage");
 }
 
 function renderTrail() {
@@ -136,7 +138,7 @@ function renderTrail() {
   }, (line, entry) => {
     const button = line.firstElementChild;
     const name = entry.kind === "skip" ? "skipped" : entry.label;
-    const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "taken back" }[entry.state];
+    const said = { sending: "being saved", saved: "saved", waiting: "not saved yet, retrying", refused: "refused", undone: "undone" }[entry.state];
     button.className = `chip ${entry.state}`;
     paint(button, classOf(entry.label)?.color);
     setText(button.querySelector(".chip-name"), name);
@@ -154,7 +156,7 @@ function fromOutbox(entry) {
     warn(`${what}: not saved yet, retrying`);
   } else if (entry.state === "refused") warn(entry.error);
   else if (entry.state === "saved" && outbox.unsaved() === 0 && line.dataset.kind === "warning") notice("Saved");
-  if (entry.adopted && entry.state === "saved") notice("An answer from before is saved now");
+  if (entry.adopted && entry.state === "saved") notice("An earlier answer is now saved");
   keepTrail();
   render();
   if (outbox.unsaved() === 0) setTimeout(goOn); // after the code that posted the answer has handled the response
@@ -165,19 +167,24 @@ function goOn() {
   if (now.state) fromState(now.state);
 }
 
-const tooSoon = () => performance.now() - shownAt < GLANCE;
+/** Keep an answer that is typed before the next question is on the page; nothing that is typed is lost. */
+function wait(act) {
+  if (waiting.length < MOST_WAITING) waiting.push(act);
+}
 
 /** Answer the question on the page. */
 export async function answer(label, how = "key") {
-  if (!shown || pending || (how === "key" && tooSoon())) return;
+  if (pending && how !== "pointer") return wait(() => answer(label, how));
+  if (!shown || pending) return;
   const { row, number } = shown;
   const entry = await give("label", { row, label, question: number }, `${label}`);
   if (how === "pointer") parts.card.focus({ preventScroll: true });
   return entry;
 }
 
-export async function skip(event) {
-  if (!shown || pending || (!event && tooSoon())) return;
+export async function skip(how = "key") {
+  if (pending && how !== "pointer") return wait(() => skip(how));
+  if (!shown || pending) return;
   await give("skip", { row: shown.row }, "Skipped");
 }
 
@@ -192,6 +199,7 @@ async function give(kind, what, said) {
     next(entry, response);
   } catch (error) {
     if (pending === entry) pending = null;
+    waiting.length = 0;
     warn(error.message);
     render();
   } finally {
@@ -207,10 +215,12 @@ function next(entry, response) {
   if (response.question && response.question.row === shown?.row && entry.row === undefined) {
     pending = null;
     render();
+    waiting.shift()?.();
   } else present(response.question ?? null);
 }
 
 export async function undo() {
+  if (waiting.pop()) return notice("Undone");
   if (!now.state?.answers.can_undo && outbox.unsaved() === 0) {
     notice("Nothing to undo");
     return;
@@ -237,9 +247,9 @@ export async function undo() {
 
 /** What an undo has done; a row that has a label again is none that is asked for. */
 function takenBack(undone) {
-  if (!undone) return "Taken back";
-  if (undone.kind === "rename") return `Taken back: ${undone.old} is not called ${undone.label} any more`;
-  const what = `Taken back: ${undone.label ?? { skip: "skip", clear: "removal of a label" }[undone.kind] ?? "answer"}`;
+  if (!undone) return "Undone";
+  if (undone.kind === "rename") return `Undone: renaming ${undone.old} to ${undone.label}`;
+  const what = `Undone: ${undone.label ?? { skip: "skip", clear: "removed label" }[undone.kind] ?? "answer"}`;
   return undone.now ? `${what}. Row ${undone.row} is ${undone.now} again` : what;
 }
 
@@ -248,13 +258,8 @@ export function inView() {
   const place = parts.frame.getBoundingClientRect();
   if (place.bottom > 40 && place.top < innerHeight - 40) return true;
   parts.card.scrollIntoView({ block: "start" });
-  notice("Here is the question: press the key again");
+  notice("This is the question: press the key again");
   return false;
-}
-
-/** Show which of the two buttons a key is about to press. */
-export function press(key) {
-  for (const [own, button] of Object.entries({ u: parts.undo, s: parts.skip })) button.classList.toggle("pressed", key?.toLowerCase() === own);
 }
 
 /** A class has another name: the last answers tell it, and the old one again when that is undone. */

@@ -81,7 +81,7 @@ function render(entry) {
     setText(line.querySelector(".guess-share"), percent(share));
   });
   const conflict = label && now.state.conflicts.find((one) => one.row === shown.row);
-  setText(parts.conflict, conflict ? `Of the rows around it ${percent(conflict.probability, 0)} look like ${conflict.seems}. Is it a slip, or is it right?` : "");
+  setText(parts.conflict, conflict ? `Of the rows around it ${percent(conflict.probability, 0)} look like ${conflict.seems}. Is the label correct?` : "");
   parts.around.hidden = !shown.fields?.length;
   setText(parts.margin, typeof margin === "number" ? `Margin ${margin.toFixed(2)}` : "");
   setText(parts.history, history?.length ? `Answered ${plural(history.length, "time")}` : "");
@@ -98,7 +98,7 @@ async function give(kind, what, label) {
   try {
     await entry.saved;
     tellRelabel(row, label);
-    announce(label === null ? `The label of row ${row} is removed.` : `Row ${row} is labeled ${label} now.`);
+    announce(label === null ? `Removed the label of row ${row}.` : `Row ${row} is now labeled ${label}.`);
     if (shown?.row === row) panel.close();
   } catch {
     if (shown?.row === row) openRow(row); // refused: show what holds

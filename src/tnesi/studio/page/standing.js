@@ -23,7 +23,7 @@ export function startStanding(gallery) {
   parts.noClasses = el("p", { class: "hint" }, "Classes appear here with your first answers.");
   document.getElementById("classes-body").append(parts.classes, parts.noClasses);
   parts.conflicts = el("ul", { class: "conflict-list" });
-  parts.noConflicts = el("p", { class: "hint" }, "Labels that do not fit their surroundings appear here. There are none.");
+  parts.noConflicts = el("p", { class: "hint" }, "Labels that contradict their surroundings appear here. There are none.");
   document.getElementById("conflicts-body").append(parts.conflicts, parts.noConflicts);
   startRename();
   watch(render);
@@ -39,7 +39,7 @@ function render(state) {
     setText(line.querySelector(".class-rows"), `${count(one.rows ?? 0)} rows`);
     setText(line.querySelector(".class-labels"), plural(one.labels, "label"));
     const doubt = typeof one.confidence === "number" && one.confidence < DOUBTFUL && one.rival;
-    setText(line.querySelector(".class-doubt"), doubt ? `may be mixed up with ${one.rival} (its name is ${percent(one.confidence, 0)} sure)` : "");
+    setText(line.querySelector(".class-doubt"), doubt ? `${one.name} and ${one.rival} may be swapped.` : "");
   });
   renderConflicts(state.conflicts);
 }
@@ -85,12 +85,12 @@ function startRename() {
   const hint = el("p", { class: "name-hint", role: "status" });
   const button = el("button", { type: "submit", class: "button" });
   const form = el("form", { class: "name-form" }, el("label", { for: "rename-name", class: "out-of-sight" }, "New name"), input, button, hint);
-  let joined = null; // the class with which this one becomes one, once that was told
+  let joined = null; // the class to merge with, after the warning
   const labelsOf = (name) => now.state.classes.find((one) => one.name === name)?.labels;
   const tell = () => {
     joined = null;
     const name = input.value.trim();
-    setText(hint, name !== renamed && labelsOf(name) ? `${renamed} and ${name} become one class.` : " ");
+    setText(hint, name !== renamed && labelsOf(name) ? `${renamed} and ${name} will be merged.` : " ");
     setText(button, "Rename");
   };
   input.addEventListener("input", tell);
@@ -101,15 +101,15 @@ function startRename() {
     if (!name || name === old) return panel.close();
     if (labelsOf(name) && joined !== name) {
       joined = name;
-      setText(hint, `Once more to join ${plural(labelsOf(old) ?? 0, "label")} of ${old} and ${labelsOf(name)} of ${name}.`);
-      setText(button, "Join them");
+      setText(hint, `Press again to merge ${plural(labelsOf(old) ?? 0, "label")} of ${old} and ${labelsOf(name)} of ${name}.`);
+      setText(button, "Merge");
       return;
     }
     try {
       setText(hint, "Saving");
       await outbox.give("rename", { old, name }).saved;
       renameTrail(old, name);
-      notice(`${old} is ${name} now; U takes it back`);
+      notice(`${old} is ${name} now; Ctrl+Z undoes this`);
       if (renamed === old) panel.close();
     } catch (error) {
       setText(hint, error.message);

@@ -41,7 +41,7 @@ const byKey = (classes) =>
     return a.key.localeCompare(b.key, "en", { numeric: true });
   });
 
-/** Versions grow while a server runs; one that was started again may count anew (`fresh`). */
+/** Versions grow while a server runs; a restarted server numbers them from 1 (`fresh`). */
 function take(state, fresh) {
   if (!fresh && now.state && state.version < now.state.version) return;
   now.state = { ...state, classes: byKey(state.classes) };
@@ -70,7 +70,7 @@ export async function connect() {
   source = null;
   const mine = ++attempt;
   const found = await ask();
-  if (mine !== attempt) return; // tried anew meanwhile
+  if (mine !== attempt) return; // superseded
   if (!found) return later();
   source = new EventSource(path("/api/events", { client }));
   source.addEventListener("open", () => {

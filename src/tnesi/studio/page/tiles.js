@@ -1,10 +1,10 @@
 // Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
 import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
-import { drawTiles, kind, rowName, smallPicture } from "./pictures.js";
+import { drawTiles, rowName, smallPicture } from "./pictures.js";
 import { classOf } from "./state.js";
 
-export const TILES_SAY = "Below each: its class and margin; a ring marks your own labels, a red one those that differ from the guess.";
+export const TILES_SAY = "Below each: its class and margin. Outlined: labeled by you. Red: the model disagrees.";
 
 /** Fill `list` with a tile per row; `open(row)` is called when one is pressed. */
 export function showTiles(list, rows, open) {
@@ -16,7 +16,7 @@ export function showTiles(list, rows, open) {
     return line;
   });
   const longest = Math.max(...rows.map((row) => (row.label ?? row.predicted ?? "").length));
-  list.classList.toggle("wide", kind() === "words" || longest > 3);
+  list.classList.toggle("wide", rows.some((row) => row.words || row.snippet) || longest > 3);
   list.replaceChildren(...tiles);
   rows.forEach((row, i) => nameTile(tiles[i], row));
   return drawTiles(rows.map((row) => row.row), tiles.map((tile) => tile.querySelector("canvas")));
@@ -32,12 +32,12 @@ export function nameTile(line, row) {
   setText(button.querySelector(".tile-name"), name ?? "?");
   const margin = typeof row.margin === "number" ? row.margin.toFixed(2) : "";
   setText(button.querySelector(".tile-share"), margin);
-  const seen = [row.words?.length ? row.words.join(", ") : "", name ?? "?", margin].filter(Boolean).join(" ");
-  const told = [seen, rowName(row)];
-  if (row.label) told.push(`labeled ${row.label}`);
-  if (row.predicted) told.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
-  else if (!row.label) told.push("no class yet");
-  if (margin) told.push(`margin ${margin}`);
-  button.setAttribute("aria-label", told.join(", "));
-  button.title = told.slice(1).join(", ");
+  const seen = [row.snippet ?? (row.words?.length ? row.words.join(", ") : ""), name ?? "?", margin].filter(Boolean).join(" ");
+  const said = [seen, rowName(row)];
+  if (row.label) said.push(`labeled ${row.label}`);
+  if (row.predicted) said.push(`guess ${row.predicted}${typeof row.probability === "number" ? ` ${percent(row.probability)}` : ""}`);
+  else if (!row.label) said.push("no class yet");
+  if (margin) said.push(`margin ${margin}`);
+  button.setAttribute("aria-label", said.join(", "));
+  button.title = said.slice(1).join(", ");
 }

@@ -1,0 +1,64 @@
+"""The rows as people gave them, beside the encoded ones: how they are shown, and their fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tnesi.data.readers.documents import DocumentSource
+from tnesi.data.readers.images import ImageSource
+from tnesi.data.readers.mixed import MixedSource
+from tnesi.data.source import Data
+from tnesi.encoders.choice import Encoder
+from tnesi.encoders.table import TableEncoder
+from tnesi.studio.pictures import EncodedImages, ImageFiles, NumberRows
+from tnesi.studio.shown import Features, Shown
+from tnesi.studio.texts import Documents, TableRows
+
+
+def shown_rows(data: Data, encoder: Encoder | None) -> Shown:
+    """Return how data are shown."""
+    original, names = data.original, data.rows.feature_names
+    features = None if names is None or getattr(encoder, "model", None) is not None else Features(names)
+    match original:
+        case None:
+            return NumberRows(data.rows, data.X)
+        case ImageSource():
+            return ImageFiles(original.paths)
+        case DocumentSource():
+            return Documents(original.documents, features)
+        case MixedSource() if original.kind == "documents":
+            return Documents(original.table.column(0).to_pylist(), features)
+    if isinstance(encoder, TableEncoder):
+        return TableRows(original, features)
+    if original.kind == "images":
+        return EncodedImages(original, original.load())
+    return NumberRows(data.rows, data.X, named=original.feature_names is not None)
+
+
+def fingerprint(data: Data) -> str:
+    """Return a hash of the rows as people gave them, whichever encoder they are learned with.
+
+    Files count by their content: a folder may be moved.
+    """
+    original = data.shown
+    if not isinstance(original, ImageSource | DocumentSource | MixedSource):
+        return Data(original).fingerprint
+    digest = hashlib.blake2b(digest_size=16)
+    for items in original.items():
+        for content in _contents(items):
+            digest.update(len(content).to_bytes(8, "little"))
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _contents(items: Any) -> Iterator[bytes]:
+    """Yield the content of files, texts, or the columns of a table."""
+    if hasattr(items, "column_names"):
+        for name in items.column_names:
+            yield repr((name, items[name].to_pylist())).encode("utf-8", "surrogatepass")
+        return
+    for item in items:
+        yield item.read_bytes() if isinstance(item, Path) else (item or "").encode("utf-8", "surrogatepass")
