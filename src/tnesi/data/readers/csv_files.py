@@ -147,7 +147,10 @@ def find_delimiter(line: str) -> str:
 def _find_layout(path: Path) -> _Layout:
     with damaged(path), open_plain(path) as file:
         head = file.read(_LONGEST_LINE)
-    lines = io.StringIO(decode(head, path), newline=None)
+    try:
+        lines = io.StringIO(decode(head, path), newline=None)
+    except DataError as error:
+        raise NotNumbersError(str(error)) from error
     blank, first = 0, ""
     for line in lines:
         first = line.rstrip("\n")
@@ -178,7 +181,8 @@ def _find_layout(path: Path) -> _Layout:
             f"read: {READABLE}"
         )
     if below and len(below) != len(top):
-        raise DataError(f"{path} has lines of {len(top)} and of {len(below)} cells: correct it or save it again")
+        text = f"{path} has lines of {len(top)} and of {len(below)} cells: correct it or save it again"
+        raise NotNumbersError(text) if '"' in first + second else DataError(text)  # texts in quotes may have many lines
     block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE
     if _is_header(top, below):
         return _Layout(delimiter, decimal, blank + 1, [name.strip() for name in top], below or [""] * len(top), block)
