@@ -215,6 +215,14 @@ def write_files(folder: Path) -> None:
         place = folder / "articles" / (topic if i < 20 else "")
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{i:03}.txt").write_text(" ".join([*words[topic], f"day{i % 7}", words[topic][i % 3]]))
+    rng, leaves = np.random.default_rng(0), np.arange(200) % 2
+    plans = np.array(["basic", "plus"])[np.where(rng.random(200) < 0.8, leaves, 1 - leaves)]
+    balances = rng.normal(np.array([-300, 300])[leaves], 200).round(2)
+    lines = [f"2021-{1 + i % 12:02}-{1 + i % 28:02},{plans[i]},{balances[i] if i % 9 else ''}" for i in range(200)]
+    labels = [["stays", "leaves"][k] if i < 20 else "" for i, k in enumerate(leaves)]
+    known = [f"{line},{label}" for line, label in zip(lines, labels, strict=True)]
+    (folder / "customers.csv").write_text("\n".join(["joined,plan,balance,label", *known]))
+    (folder / "new-customers.csv").write_text("\n".join(["joined,plan,balance", *lines[:50]]))
 
 
 def known_names(page: Path) -> dict[str, Any]:

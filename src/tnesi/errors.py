@@ -62,6 +62,8 @@ class TnesiError(Exception):
 
     def text(self, spell: Spelling | None = None) -> str:
         """Return message and advice with parameters spelled by `spell(name, value)`, by default as in Python."""
+        if not (self.values or self.advice or self.parameter):
+            return self.message  # which may contain braces of the user's
         names = _Names(self.values, spell or python_spelling)
         return ": ".join(part.format_map(names) for part in (self.message, self.advice) if part)
 

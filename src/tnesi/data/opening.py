@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,17 +19,20 @@ from tnesi.data.label_files import read_labels
 from tnesi.data.label_values import tidy_labels
 from tnesi.data.readers.arrays import read_npy
 from tnesi.data.readers.csv_files import read_csv
-from tnesi.data.readers.documents import holds_documents, read_documents
+from tnesi.data.readers.documents import DocumentSource, holds_documents, open_files, read_documents
+from tnesi.data.readers.frames import read_any_frame
+from tnesi.data.readers.h5ad import read_h5ad
 from tnesi.data.readers.idx import read_idx_data
 from tnesi.data.readers.images import read_images
 from tnesi.data.readers.mixed import read_json_lines, read_mixed_csv, read_mixed_parquet
 from tnesi.data.readers.npz import read_npz
 from tnesi.data.readers.parquet import read_parquet
 from tnesi.data.readers.sparse import CsrSource, checked_csr
-from tnesi.data.readers.tables import NotNumbersError, read_frame
+from tnesi.data.readers.tables import NotNumbersError
+from tnesi.data.readers.vectors import is_vector, stacked_vectors
 from tnesi.data.readers.zarr_store import read_zarr
-from tnesi.data.recognize import open_plain, recognize
-from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError, no_memory
+from tnesi.data.recognize import UTF16_MARKS, open_plain, recognize
+from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError, array_source, no_memory
 
 
 def open_data(
@@ -43,9 +47,9 @@ def open_data(
 
     Parameters
     ----------
-    where : array-like, sparse matrix, data frame, str or path
-        The rows, a file or folder, or the name of a data set. Names of data sets take precedence over files; write
-        ``./mnist`` or pass a `pathlib.Path` to open a file of that name.
+    where : array-like, sparse matrix, data frame, list of str or of paths, str or path
+        The rows, texts or image files, a file or folder, or the name of a data set. Names of data sets take precedence
+        over files; write ``./mnist`` or pass a `pathlib.Path` to open a file of that name.
     labels : array-like, str or path, optional
         The labels of the rows or a file with labels (see `tnesi.data.label_files`), instead of those in the data.
     label_column : str or int, optional
@@ -82,25 +86,46 @@ def open_data(
         except MemoryError as error:
             raise no_memory(str(where)) from error
     elif hasattr(where, "columns") and hasattr(where, "__getitem__"):
-        data = read_frame(where, label_column)
+        data = read_any_frame(where, label_column)
     elif label_column is not None:
         raise DataError(
             "{label_column} is for tables", advice="pass the labels of an array as {labels}", parameter="label_column"
         )
     else:
-        data = Data(_array_source(where), name="array")
+        data = _open_items(where)
     return data if labels is None else _with_labels(data, labels)
 
 
-def _array_source(where: Any) -> ArraySource | CsrSource:
+def _open_items(where: Any) -> Data:
+    """Take an array, a sparse matrix, or a list of texts, vectors or files as data."""
     if sparse.issparse(where):
-        return CsrSource(checked_csr(where, "the sparse matrix"))
-    try:
-        return ArraySource(np.asarray(where))
-    except (ValueError, TypeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError("the data is not an array of numbers ({error})", error=error) from error
+        return Data(CsrSource(checked_csr(where, "the sparse matrix")), name="array")
+    if not (items := _objects(where)):
+        try:
+            return Data(array_source(np.asarray(where)), name="array")
+        except (ValueError, TypeError) as error:
+            known = isinstance(error, DataError)
+            raise error if known else DataError(f"this is no array of numbers: {error}") from error
+    if all(isinstance(item, os.PathLike) for item in items):
+        return open_files([Path(item) for item in items])
+    if all(isinstance(item, str | float) or item is None for item in items):
+        return Data(DocumentSource([item if isinstance(item, str) else "" for item in items]), name="texts")
+    if is_vector(items[0]):
+        return Data(ArraySource(stacked_vectors(items, "vector", "the list")), name="vectors")
+    raise DataError("this is neither an array of numbers nor a list of texts, of files or of vectors: pass one of them")
+
+
+def _objects(where: Any) -> list[Any]:
+    """Return the items of a list or column of texts, files or vectors; none of an array of numbers."""
+    if isinstance(where, list | tuple):
+        return list(where) if len(where) and isinstance(where[0], str | os.PathLike) else []
+    dtype = getattr(where, "dtype", None)
+    if dtype is None or not hasattr(where, "tolist" if isinstance(where, np.ndarray) else "to_list"):
+        return []
+    if isinstance(dtype, np.dtype) and (dtype.kind not in "OUT" or np.ndim(where) != 1):
+        return []
+    items = where.tolist() if isinstance(where, np.ndarray) else where.to_list()
+    return items if any(isinstance(item, str | os.PathLike) or is_vector(item) for item in items[:100]) else []
 
 
 def _open_path(
@@ -122,8 +147,10 @@ def _open_path(
             "there is no file, folder or data set {path}; the data sets are {names}", path=path, names=", ".join(NAMES)
         )
     match recognize(path):
-        case "text" if _is_json_lines(path):
+        case "text" if _starts_with(path, b"{", b"["):
             return read_json_lines(path, label_column)
+        case "text" if _starts_with(path, *UTF16_MARKS):
+            return read_mixed_csv(path, label_column)
         case "text":
             return _numbers_or_mixed(read_csv, read_mixed_csv, path, label_column)
         case "parquet":
@@ -132,6 +159,8 @@ def _open_path(
             return read_npz(path, label_column)
         case "zarr":
             return read_zarr(path, label_column)
+        case "h5ad":
+            return read_h5ad(path, label_column)
         case kind if label_column is not None:
             raise DataError(
                 "{path} is not a table ({kind}), so {label_column} does not apply",
@@ -152,7 +181,7 @@ def _open_path(
 
 def _numbers_or_mixed(
     read_numbers: Callable[[Path, str | int | None], Data],
-    read_mixed: Callable[[Path, str | int | None], Data],
+    read_mixed: Callable[[Path, str | int | None, str], Data],
     path: Path,
     label_column: str | int | None,
 ) -> Data:
@@ -160,15 +189,12 @@ def _numbers_or_mixed(
     try:
         return read_numbers(path, label_column)
     except NotNumbersError as error:
-        try:
-            return read_mixed(path, label_column)
-        except NotNumbersError:
-            raise error from None
+        return read_mixed(path, label_column, str(error))
 
 
-def _is_json_lines(path: Path) -> bool:
+def _starts_with(path: Path, *marks: bytes) -> bool:
     with open_plain(path) as file:
-        return file.read(2**10).lstrip()[:1] == b"{"
+        return file.read(2**10).removeprefix(codecs.BOM_UTF8).lstrip().startswith(marks)
 
 
 def _with_labels(data: Data, labels: Any) -> Data:

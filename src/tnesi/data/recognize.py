@@ -11,15 +11,17 @@ from tnesi.data.readers.arrays import NPY_MAGIC
 from tnesi.data.readers.idx import GZIP_MAGIC, IDX_TYPES
 from tnesi.data.source import DataError, DataNotFoundError, damaged
 
-Kind = Literal["npy", "npz", "parquet", "idx", "text", "images", "zarr"]
+Kind = Literal["npy", "npz", "parquet", "idx", "text", "images", "zarr", "h5ad"]
 
 READABLE = (
-    ".npy and .npz arrays (dense, or sparse as scipy.sparse.save_npz writes them), CSV, JSON lines, Parquet, "
-    "IDX, Zarr, a folder of images (PNG, JPEG, BMP, GIF, TIFF, PGM, WebP) or of text files"
+    ".npy and .npz arrays (dense, or sparse as scipy.sparse.save_npz writes them), CSV, JSON lines, Parquet, IDX, "
+    ".h5ad, Zarr, a folder of images (PNG, JPEG, BMP, GIF, TIFF, PGM, WebP) or of text files"
 )
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 _HEAD = 2**16
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 
 
@@ -59,6 +61,10 @@ def _kind(head: bytes) -> Kind | None:
         return "npz"
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(HDF5_MAGIC):
+        return "h5ad"
+    if head.startswith(UTF16_MARKS):
+        return "text"
     if len(head) >= 4 and head[:2] == b"\0\0" and head[2] in IDX_TYPES and 1 <= head[3] <= 4:
         return "idx"
     netpbm = head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace()

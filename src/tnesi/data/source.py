@@ -28,6 +28,9 @@ _BLOCK_BYTES = 2**28
 """Blocks of very long rows have fewer rows, so that a block takes no more memory than this."""
 
 
+_LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in gray values."""
+
 Kind = Literal["numbers", "images", "documents", "table"]
 
 
@@ -169,6 +172,39 @@ class ArraySource(Source):
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
             return super().load()  # copies block by block
         return self.array.reshape(self.n_rows, self.n_features)
+
+
+class ColorSource(ArraySource):
+    """Colored pictures (N x height x width x 3 or 4): as rows, their gray values; encoders take the colors."""
+
+    def __init__(self, array: Array) -> None:
+        if array.dtype.kind not in "buif":
+            raise DataError(f"the data are of type {array.dtype}: numbers are needed")
+        self.array = array
+        self.image_shape = int(array.shape[1]), int(array.shape[2])
+        self.n_rows, self.n_features = check_shape(len(array), math.prod(self.image_shape), "the data")
+        self.dtype = np.dtype(np.uint8 if array.dtype == np.uint8 else np.float32)
+
+    def items(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        size = rows_at_a_time(size, math.prod(self.array.shape[1:]), self.array.dtype)
+        mapped: Any = getattr(self.array, "_mmap", None) if getattr(self.array, "mode", "") == "r" else None
+        for start in range(0, self.n_rows, size):
+            yield np.array(self.array[start : start + size])
+            if mapped is not None:
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        for block in self.items(size):
+            gray = (block[..., :3].astype(np.float32) @ _LUMINANCE).reshape(len(block), self.n_features)
+            yield gray.round().astype(self.dtype) if self.dtype == np.uint8 else gray
+
+    def load(self) -> Matrix:
+        return Source.load(self)
+
+
+def array_source(array: Array) -> ArraySource:
+    """Return the rows of an array; with three or four channels, they are colored pictures."""
+    return ColorSource(array) if array.ndim == 4 and array.shape[3] in (3, 4) else ArraySource(array)
 
 
 class ColumnsSource(Source):

@@ -25,7 +25,7 @@ LARGEST_SIZE = 512
 """Of the canvas, in pixels along the longer side."""
 _USUAL_SIZE = 32
 """Larger pictures are scaled down to it."""
-_SAMPLE = 1000
+SAMPLE = 1000
 """Pictures from which everything is learned."""
 _SAME_FORMAT = 0.9
 """Share of pictures in portrait format, or in landscape format, from which on the canvas has that format."""
@@ -154,7 +154,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         given = pictures_in(X, self._shape())
         if len(given) == 0:
             raise ValueError("there are no pictures: pass at least one")
-        sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), _SAMPLE)).astype(np.int64))
+        sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), SAMPLE)).astype(np.int64))
         sizes = given.sizes(sample)
         canvas = _canvas_for(sizes, self.size) if sizes else (1, 1)
         levels = _levels_in(given, sample)
@@ -346,9 +346,11 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         problems: list[Problem] = []
         done = 0
         for block in self._blocks(given):
+            problems += block.problems
+            if not len(block.pictures):
+                continue
             rows[done : done + len(block.pictures)] = self._rows.encode(block.pictures, block.boxes, self._n_threads())
             done += len(block.pictures)
-            problems += block.problems
         return rows[:done], problems
 
 

@@ -30,8 +30,11 @@ def restored_encoder(stored: dict[str, Any], arrays: Mapping[str, Array]) -> Enc
     if len(stored) != 1 or (name := next(iter(stored))) not in _TYPES:
         raise ValueError(f"{', '.join(stored)[:60]!r} is not a known encoder")
     try:
-        return _TYPES[name].from_state(_restored(stored[name], arrays))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        with np.errstate(all="ignore"):
+            encoder = _TYPES[name].from_state(_restored(stored[name], arrays))
+            encoder.get_feature_names_out()  # which needs most of the state
+            return encoder
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"the state of its {name} is damaged ({error!r})") from error
 
 

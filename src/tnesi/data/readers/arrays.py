@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tnesi.data.source import ArraySource, Data, DataError, damaged
+from tnesi.data.source import Data, DataError, array_source, damaged
 from tnesi.types import Array
 
 NPY_MAGIC = b"\x93NUMPY"
@@ -42,7 +42,7 @@ class Header(NamedTuple):
 
 def read_npy(path: Path) -> Data:
     """Open a ``.npy`` file as memory-mapped data."""
-    return Data(ArraySource(map_npy(path)), name=path.name)
+    return Data(array_source(map_npy(path)), name=path.name)
 
 
 def map_npy(path: Path) -> Array:

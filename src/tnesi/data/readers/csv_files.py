@@ -152,7 +152,10 @@ def find_delimiter(line: str) -> str:
 def _find_layout(path: Path) -> _Layout:
     with damaged(path), open_plain(path) as file:
         head = file.read(_LONGEST_LINE)
-    lines = io.StringIO(decode(head, path), newline=None)
+    try:
+        lines = io.StringIO(decode(head, path), newline=None)
+    except DataError as error:
+        raise NotNumbersError(str(error)) from error
     blank, first = 0, ""
     for line in lines:
         first = line.rstrip("\n")
@@ -185,7 +188,8 @@ def _find_layout(path: Path) -> _Layout:
             readable=READABLE,
         )
     if below and len(below) != len(top):
-        raise DataError(
+        kind = NotNumbersError if '"' in first + second else DataError  # quoted texts may have several lines
+        raise kind(
             "{path} has lines of {n} and {n2} cells", advice="correct the file", path=path, n=len(top), n2=len(below)
         )
     block = _BLOCK_BYTES if 16 * max(len(first), len(second)) < _BLOCK_BYTES else _LONGEST_LINE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tnesi.data.label_values import parse_labels
-from tnesi.data.readers.images import files_by_class, parts_of
+from tnesi.data.readers.images import ImageSource, files_by_class, parts_of
 from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source
 from tnesi.types import Array
 
@@ -54,17 +54,16 @@ class DocumentSource(Source):
 def holds_documents(folder: Path) -> bool:
     """Whether most of a sample of the files in a folder are text."""
     parts = parts_of(folder)
-    paths, _ = files_by_class(folder if parts is None else parts[0])
-    sample = paths[:: max(1, len(paths) // _SAMPLE)][:_SAMPLE]
-    return bool(sample) and 2 * sum(map(_is_text, sample)) > len(sample)
+    return _are_texts(files_by_class(folder if parts is None else parts[0])[0])
 
 
 def read_documents(folder: Path) -> Data:
-    """Open a folder of text files as data, with a test part if it has the folders ``train`` and ``test`` only."""
+    """Open a folder of text files as data."""
     parts = parts_of(folder)
     if parts is None:
         return _read_folder(folder)
-    return replace(_read_folder(parts[0]), test=_read_folder(parts[1]), name=folder.name)
+    training, testing = map(_read_folder, parts)
+    return replace(training, test=testing, name=folder.name)
 
 
 def _read_folder(folder: Path) -> Data:
@@ -72,9 +71,24 @@ def _read_folder(folder: Path) -> Data:
     return Data(DocumentSource(paths), parse_labels(names, folder) if any(names) else None, name=folder.name)
 
 
+def open_files(paths: list[Path]) -> Data:
+    """Open a list of text files, or one of image files, as data."""
+    return Data(DocumentSource(paths) if _are_texts(paths) else ImageSource(paths), name="files")
+
+
+def _are_texts(paths: list[Path]) -> bool:
+    sample = paths[:: max(1, len(paths) // _SAMPLE)][:_SAMPLE]
+    return bool(sample) and 2 * sum(map(_is_text, sample)) > len(sample)
+
+
 def _is_text(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:  # which the reader reports
+        return False
+    if not head:
+        return False
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16
         return True
     return b"\0" not in head and not head.startswith((b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"P5", b"P6"))

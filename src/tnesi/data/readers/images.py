@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from tnesi.types import Array
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
 MOST_PIXELS = 64_000_000
 """Largest number of pixels of an image."""
+_LOOKED_AT = 1000
+_SEVERAL = (b"GIF8", b"II*\0", b"MM\0*", b"RIFF", b"\x89PNG")
+"""First bytes of files that may hold several pictures."""
 _PER_PIXEL = 16
 """Bytes per pixel that decoding needs at most, with transparency and copies."""
 _ALWAYS_FITS = 2**26
@@ -77,6 +81,20 @@ class ImageSource(Source):
         for start in range(0, self.n_rows, size):
             yield self.paths[start : start + size]
 
+    def with_several_pictures(self) -> Path | None:
+        """Return the first of a sample of the files that is animated or has several pages."""
+        pillow = needed("PIL.Image", "reading images")
+        for path in self.paths[:: max(1, self.n_rows // _LOOKED_AT)]:
+            with warnings.catch_warnings(), suppress(Exception):  # what cannot be read is reported elsewhere
+                warnings.simplefilter("ignore")
+                with path.open("rb") as file:
+                    if not file.read(4).startswith(_SEVERAL):
+                        continue
+                with pillow.open(path, formats=_FORMATS) as image:
+                    if getattr(image, "is_animated", False):
+                        return path
+        return None
+
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.dtype)
         for start in range(0, self.n_rows, size):
@@ -105,22 +123,21 @@ def read_images(path: Path, image_shape: tuple[int, int] | None = None) -> Data:
     """
     if path.is_file():
         return Data(ImageSource([path], image_shape), name=path.name)
-    parts = parts_of(path)
-    if parts is None:
-        return _read_folder(path, image_shape)
-    data = _read_folder(parts[0], image_shape)
-    assert isinstance(data.rows, ImageSource)
-    return Data(data.rows, data.labels, _read_folder(parts[1], like=data.rows), path.name)
+    if parts := parts_of(path):
+        data = _read_folder(parts[0], image_shape)
+        assert isinstance(data.rows, ImageSource)
+        test = _read_folder(parts[1], like=data.rows)
+        return Data(data.rows, data.labels, test, path.name, data.note)
+    return _read_folder(path, image_shape)
 
 
 def parts_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the folders of the training and the test part, if a folder has these and nothing else."""
+    """Return the folders of training and test data, if a folder has nothing but them."""
     entries = _visible(folder)
     names = sorted(entry.name for entry in entries)
     if set(names) not in _PARTS or not all(entry.is_dir(follow_symlinks=False) for entry in entries):
         return None
-    testing, training = names
-    return folder / training, folder / testing
+    return folder / names[1], folder / names[0]
 
 
 def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None, like: ImageSource | None = None) -> Data:

@@ -9,7 +9,7 @@ from tnesi.data.readers.array_groups import read_group
 from tnesi.data.readers.arrays import read_header, read_values
 from tnesi.data.readers.idx import MOST_PER_BYTE
 from tnesi.data.readers.sparse import SPARSE_PARTS, CsrSource, sparse_from_parts
-from tnesi.data.source import ArraySource, Data, DataError, check_room, damaged
+from tnesi.data.source import Data, DataError, array_source, check_room, damaged
 from tnesi.types import Array
 
 
@@ -31,7 +31,7 @@ def read_npz(path: Path, label_column: str | int | None = None) -> Data:
             names,
             label_column,
             path,
-            open_rows=lambda name: ArraySource(read_array(archive, name)),
+            open_rows=lambda name: array_source(read_array(archive, name)),
             read_labels=lambda name, n_rows: read_array(archive, name),
         )
 

@@ -135,7 +135,7 @@ def to_rows(batch: list[Array], first_row: int, dtype: np.dtype[Any], columns: C
 
 
 def read_frame(frame: Any, label_column: str | int | None = None) -> Data:
-    """Return a data frame (pandas, polars or similar) as data.
+    """Return a data frame of numbers (pandas, polars or similar) as data.
 
     Examples
     --------
@@ -146,12 +146,22 @@ def read_frame(frame: Any, label_column: str | int | None = None) -> Data:
     """
     keys = list(frame.columns)
     columns = Columns([str(key) for key in keys], label_column, "the data frame")
-    values = [np.asarray(frame[keys[i]]) for i in columns.features]
+    values = [np.asarray(column_of(frame, i)) for i in columns.features]
     wrong = [i for i, v in zip(columns.features, values, strict=True) if v.dtype.kind not in "buif" or v.ndim != 1]
     if wrong:
         raise columns.not_numbers(wrong)
     rows = to_rows(values, 0, np.result_type(*values), columns) if len(frame) else np.empty((0, len(values)))
-    labels = None
-    if columns.label is not None:
-        labels = tidy_labels(np.asarray(frame[keys[columns.label]]), len(rows), "the data frame")
+    labels = frame_labels(frame, columns)
     return Data(ArraySource(rows, feature_names=columns.feature_names), labels, name="data frame", note=columns.note)
+
+
+def frame_labels(frame: Any, columns: Columns) -> Array | None:
+    """Return the labels in a data frame."""
+    if columns.label is None:
+        return None
+    return tidy_labels(np.asarray(column_of(frame, columns.label)), len(frame), "the data frame")
+
+
+def column_of(frame: Any, number: int) -> Any:
+    """Return a column by its place, since names may occur twice."""
+    return frame.iloc[:, number] if hasattr(frame, "iloc") else frame[list(frame.columns)[number]]

@@ -1,0 +1,180 @@
+"""Tables with columns of any kind: CSV, Parquet, JSON lines, data frames."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tnesi.data import DataError, open_data
+from tnesi.encoders import TableEncoder, TextEncoder, VectorEncoder, encoder_for
+from tnesi.encoders.encoding import encode, fit_encoder
+
+LONG = "The boat left the harbor, as always, long before the sun was up."
+
+
+def open_text(folder: Path, text: str | bytes, name: str = "table.csv", **how: Any) -> Any:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return open_data(folder / name, **how)
+
+
+def values(data: Any) -> list[Any]:
+    """Return the items of all rows as the encoder gets them."""
+    return [item for block in data.rows.items() for item in (block if isinstance(block, list) else block.to_pylist())]
+
+
+def test_quoted_texts_may_have_many_lines(tmp_path: Path) -> None:
+    text = f'id,text,label\n1,"{LONG}\nSecond, third",sea\n2,"He said ""no"".\n\n{LONG}",hill\n'
+    data = open_text(tmp_path, text)
+    assert [row["text"] for row in values(data)] == [f"{LONG}\nSecond, third", f'He said "no".\n\n{LONG}']
+    assert data.y.tolist() == ["sea", "hill"]
+
+
+def test_the_only_column_of_texts_is_documents(tmp_path: Path) -> None:
+    data = open_text(tmp_path, f'text,label\n"{LONG}",sea\n"{LONG}\nMore.",\n')
+    assert data.rows.kind == "documents"
+    assert values(data) == [LONG, f"{LONG}\nMore."]
+    assert type(encoder_for(data)) is TextEncoder
+    assert open_text(tmp_path, "color,label\nred,1\ngreen,2\n").rows.kind == "table"
+
+
+def test_two_columns_of_texts_are_a_table(tmp_path: Path) -> None:
+    rows = "".join(f'"{LONG} {i}","{LONG} {i * i}"\n' for i in range(40))
+    data = open_text(tmp_path, f"title,body\n{rows}")
+    assert data.rows.kind == "table"
+    assert data.rows.feature_names == ["title", "body"]
+    encoder = encoder_for(data)
+    assert isinstance(encoder, TableEncoder)
+    fit_encoder(encoder, data)
+    assert set(encoder.kinds_.values()) == {"text"}
+    assert encode(encoder, data).data.rows.n_rows == 40
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "n_rows"),
+    [
+        ("age,job\n31,clerk\n54,nurse\n", ["age", "job"], 2),
+        ("31,clerk\n54,nurse\n", ["0", "1"], 2),
+        ("color,size\nred,small\ngreen,large\n", ["color", "size"], 2),
+        ("red,small\ngreen,large\nred,large\n", ["0", "1"], 3),  # the first line recurs
+        ("age;job\n31;clerk\n", ["age", "job"], 1),
+        (",age,job\n0,31,clerk\n1,54,nurse\n", ["age", "job"], 2),  # an index
+        ("a,a,b\n1,x,2\n3,y,4\n", ["a", "a (2)", "b"], 2),
+        ("a,b\n1,inf\n2,-inf\n3,4\n", ["a", "b"], 3),
+        ("a,b\n1,x\n2,3\n4,\n", ["a", "b"], 3),
+    ],
+)
+def test_headers(tmp_path: Path, text: str, names: list[str], n_rows: int) -> None:
+    data = open_text(tmp_path, text)
+    assert data.rows.feature_names == names
+    assert data.rows.n_rows == n_rows
+
+
+@given(
+    names=st.lists(st.text("abcdefg", min_size=1, max_size=5).map(lambda s: "n" + s), min_size=2, max_size=5,
+                   unique=True),
+    cells=st.lists(st.text("xyz ,\"\n", min_size=1, max_size=12).map(lambda s: "v" + s), min_size=1, max_size=8),
+)  # fmt: skip
+def test_what_pandas_writes_is_read(names: list[str], cells: list[str], tmp_path_factory: Any) -> None:
+    place = tmp_path_factory.mktemp("written") / "table.csv"
+    frame = pd.DataFrame(dict.fromkeys(names, cells))
+    frame.to_csv(place, index=False)
+    data = open_data(place)
+    assert data.rows.feature_names == names
+    assert [list(row.values()) for row in values(data)] == [[cell] * len(names) for cell in cells]
+
+
+def test_mixed_types_and_infinite_values_are_encoded(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{'n/a' if i % 7 == 0 else i / 3},{'inf' if i == 5 else i}\n" for i in range(60))
+    data = open_text(tmp_path, f"a,b,c\n{rows}7,unknown,3\n")
+    encoder = TableEncoder()
+    messages = fit_encoder(encoder, data)
+    assert any("infinite" in message for message in messages)
+    rows = encode(encoder, data).data.X
+    assert np.isfinite(rows).all()
+    assert (rows >= 0).all()
+    with pytest.raises(DataError, match=r"table\.csv.*(numeric|number).*encode the columns"):
+        data.rows.load()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_encodings(tmp_path: Path, encoding: str, delimiter: str) -> None:
+    text = "Ort,Größe\nMünchen,3\nKöln,4\n".replace(",", delimiter)
+    data = open_text(tmp_path, text.encode(encoding))
+    assert data.rows.feature_names == ["Ort", "Größe"]
+    assert [row["Ort"] for row in values(data)] == ["München", "Köln"]
+    assert ("Windows-1252" in data.note) == (encoding == "cp1252")
+
+
+def test_packed_tables(tmp_path: Path) -> None:
+    data = open_text(tmp_path, gzip.compress(b"age,job\n31,clerk\n54,nurse\n"), "table.csv.gz")
+    assert values(data) == [{"age": 31, "job": "clerk"}, {"age": 54, "job": "nurse"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty|unsupported file format"),
+        ("name,job\n", "has no rows"),
+        ("name,job\nann,clerk\nbob,nurse,x\n", "is text, and not a table, but has lines of 2 and of 3 cells"),
+        (",".join(f"name{i}" for i in range(300_000)) + "\nx", "lines that are too long"),
+        ('[{"a": 1}, {"a": 2}]', "one JSON list: save it as JSON lines"),
+        ('{"a": 1}\n{"a": \n', "line 2 is not JSON"),
+        ('{"a": 1}\n[1]\n', "JSON"),
+        ('{"label": "x"}\n', "no columns except the labels"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        open_text(tmp_path, text)
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    text = '{"age": 31, "job": "clerk", "label": "x"}\n\n{"age": "n/a", "label": null, "extra": {"a": 1}}\n'
+    data = open_text(tmp_path, text, "rows.jsonl")
+    assert data.y.tolist() == ["x", None]
+    assert [row["age"] for row in values(data)] == ["31", "n/a"]
+    assert "'extra'" in data.note
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3), pa.large_list(pa.int16())])
+def test_columns_of_vectors(tmp_path: Path, kind: Any) -> None:
+    import pyarrow.parquet as parquet
+
+    table = pa.table({"id": ["a", "b"], "v": pa.array([[1, -2, 3], [4, 5, -6]], kind), "label": ["x", None]})
+    parquet.write_table(table, tmp_path / "vectors")
+    data = open_data(tmp_path / "vectors")
+    assert data.X.tolist() == [[1, -2, 3], [4, 5, -6]]
+    assert "vectors from the column 'v', without 'id'" in data.note
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames(frame: Any) -> None:
+    table = frame({"age": [31, 54, None], "job": ["clerk", "nurse", "clerk"], "label": ["x", "y", None]})
+    data = open_data(table)
+    assert data.rows.kind == "table"
+    assert data.y.tolist() == ["x", "y", None]
+    encoder = encoder_for(table)
+    assert isinstance(encoder, TableEncoder)
+    fit_encoder(encoder, data)
+    np.testing.assert_array_equal(encode(encoder, data).data.X, TableEncoder().fit_transform(table[["age", "job"]]))
+    texts = frame({"text": [LONG, LONG], "label": ["x", None]})
+    assert type(encoder_for(texts)) is TextEncoder
+    lists = frame({"v": [[float(i - j) for j in range(60)] for i in range(9)]})
+    assert type(encoder_for(lists)) is VectorEncoder
+
+
+def test_frames_with_equal_names() -> None:
+    frame = pd.DataFrame([[1, "x", 2], [3, "y", 4]], columns=["a", "a", "b"])
+    assert open_data(frame).rows.feature_names == ["a", "a (2)", "b"]
+    assert open_data(frame.iloc[:, [0, 2]].set_axis(["a", "a"], axis=1)).X.tolist() == [[1, 2], [3, 4]]

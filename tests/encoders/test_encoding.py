@@ -1,0 +1,197 @@
+"""Whole data sets through an encoder: the same rows as at once, in constant memory, with nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import sparse
+
+from tnesi.data import DataError, open_data
+from tnesi.encoders import ImageEncoder, TableEncoder, TextEncoder, VectorEncoder
+from tnesi.encoders.encoding import check_kind, encode, fit_encoder
+
+TEXTS = [f"boat number {i} and {'wave' if i % 2 else 'rock'} {i % 7}" for i in range(5_000)]
+
+
+def dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def cases() -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [
+        pytest.param(ImageEncoder(), rng.integers(0, 255, (5_000, 6, 6), dtype=np.uint8), id="images"),
+        pytest.param(ImageEncoder(), rng.integers(0, 255, (3_000, 6, 6, 3), dtype=np.uint8), id="colored"),
+        pytest.param(TextEncoder(), TEXTS, id="texts"),
+        pytest.param(TableEncoder(), rng.normal(size=(5_000, 4)), id="table"),
+        pytest.param(VectorEncoder(), rng.normal(size=(5_000, 60)), id="vectors"),
+    ]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files, empty."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+@pytest.mark.parametrize(("encoder", "items"), cases())
+@pytest.mark.parametrize("in_memory", [2**30, 1000])
+def test_blocks_and_files_do_not_change_rows(encoder: Any, items: Any, in_memory: int, temporary: Path) -> None:
+    data = open_data(items)
+    fit_encoder(encoder, data)
+    told: list[tuple[str, int, int | None]] = []
+    found = encode(encoder, data, lambda *words: told.append(words), in_memory=in_memory)
+    np.testing.assert_array_equal(dense(found.data.X), dense(encoder.transform(items)))
+    np.testing.assert_array_equal(np.vstack(list(found.data.rows.blocks())), dense(found.data.X))
+    assert found.data.shown is data.rows
+    assert told[-1] == ("encoding", len(items), len(items))
+    assert len(list(temporary.iterdir())) == (in_memory == 1000)
+    del found
+    gc.collect()
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("encoder", [ImageEncoder(), VectorEncoder()])
+def test_learning_block_by_block_is_learning_at_once(encoder: Any, rng: np.random.Generator) -> None:
+    shape = (5_000, 6, 6) if isinstance(encoder, ImageEncoder) else (5_000, 60)
+    X = rng.normal(size=shape)
+    fit_encoder(encoder, open_data(X))
+    rows = encoder.transform(X[:50])
+    np.testing.assert_allclose(rows, encoder.fit(X).transform(X[:50]), atol=1e-5)
+
+
+def test_files_that_cannot_be_read_are_left_out(tmp_path: Path, rng: np.random.Generator) -> None:
+    for i in range(9):
+        Image.fromarray(rng.integers(0, 255, (8, 8), dtype=np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "4.png").write_bytes(b"\x89PNG")
+    (tmp_path / "7.png").write_bytes(b"")
+    data = open_data(tmp_path, labels=list("abcdefghi"))
+    encoder = ImageEncoder()
+    fit_encoder(encoder, data)
+    found = encode(encoder, data)
+    assert [(problem.index, Path(problem.name).name) for problem in found.problems] == [(4, "4.png"), (7, "7.png")]
+    assert found.data.y.tolist() == list("abcdfgi")
+    assert found.data.rows.n_rows == 7
+    assert [path.name[0] for path in found.data.rows.paths] == list("0123568")  # type: ignore[attr-defined]
+    for path in data.rows.paths:  # type: ignore[attr-defined]
+        path.write_bytes(b"")
+    with pytest.raises(DataError, match="none of the 9 files can be read, the first because it is empty"):
+        encode(encoder, data)
+
+
+def test_several_pictures_in_a_file(tmp_path: Path) -> None:
+    frames = [Image.new("RGB", (20, 20), color) for color in ("red", "blue")]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    frames[0].save(tmp_path / "b.tif", save_all=True, append_images=frames[1:])
+    frames[0].save(tmp_path / "c.png")
+    encoder = ImageEncoder(color=True)
+    data = open_data(tmp_path)
+    assert fit_encoder(encoder, data) == ["Files with several pictures (a.gif): the first of each counts."]
+    rows = encode(encoder, data).data.X
+    np.testing.assert_allclose(rows, rows[[2, 2, 2]], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "given", "message"),
+    [
+        (ImageEncoder(), ["a", "b"], "holds documents, but ImageEncoder encodes images"),
+        (TextEncoder(), np.ones((3, 4, 4)), "holds images, but TextEncoder encodes documents"),
+        (VectorEncoder(), ["a", "b"], "encodes vectors of numbers"),
+        (TableEncoder(), np.ones((3, 4, 4)), "encodes a table"),
+        (ImageEncoder(), np.ones((3, 4)), "holds rows of numbers, but ImageEncoder"),
+    ],
+)
+def test_data_of_another_kind(encoder: Any, given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_kind(encoder, open_data(given))
+
+
+def test_what_an_encoder_refuses_names_the_data() -> None:
+    encoder = TableEncoder()
+    with pytest.raises(DataError, match="array: The table has no column to learn from"):
+        fit_encoder(encoder, open_data(np.ones((3, 2))))
+
+
+STREAM = """
+import resource, sys
+import numpy as np
+from tnesi.data import open_data
+from tnesi.encoders import ImageEncoder
+from tnesi.encoders.encoding import encode, fit_encoder
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+data = open_data(sys.argv[1])
+encoder = ImageEncoder(n_jobs=1)
+fit_encoder(encoder, data)
+encode(encoder, open_data(np.load(sys.argv[1], mmap_mode="r")[:4000]))
+before = peak()
+rows = encode(encoder, data, in_memory=2**20).data.rows
+total = sum(float(block.sum()) for block in rows.blocks())
+print(peak() - before, rows.n_rows * rows.n_features * 4 / 2**20, total > 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
+def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
+    n = 200_000
+    images = np.lib.format.open_memmap(tmp_path / "images.npy", "w+", np.uint8, (n, 8, 8))
+    rng = np.random.default_rng(0)
+    for start in range(0, n, 20_000):
+        images[start : start + 20_000] = rng.integers(0, 255, (20_000, 8, 8), dtype=np.uint8)
+    images.flush()
+    (tmp_path / "temporary").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", STREAM, str(tmp_path / "images.npy")],
+        capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+    )  # fmt: skip
+    grown, rows, whole = done.stdout.split()
+    assert whole == "True"
+    assert float(rows) > 90  # MB
+    assert float(grown) < float(rows) / 2
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+INTERRUPTED = """
+import sys
+import numpy as np
+from tnesi.data import open_data
+from tnesi.encoders import ImageEncoder
+from tnesi.encoders.encoding import encode, fit_encoder
+
+data = open_data(np.random.default_rng(0).integers(0, 255, (400_000, 8, 8), dtype=np.uint8))
+encoder = ImageEncoder(n_jobs=1)
+fit_encoder(encoder, data)
+encode(encoder, data, lambda *_: print(".", flush=True), in_memory=1000)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    assert process.stdout.readline()
+    assert list(tmp_path.iterdir())
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert not list(tmp_path.iterdir())
