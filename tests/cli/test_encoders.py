@@ -48,7 +48,7 @@ def test_files_that_cannot_be_read_are_listed(
     for command in (("fit", pictures), ("predict", tmp_path / "m.tnesi", pictures)):
         refused = run(*command, "-o", tmp_path / "none", "--strict", code=1).stderr
         assert "30.png is damaged" in refused
-        assert "leave out --strict" in refused
+        assert "omit --strict" in refused
     assert not (tmp_path / "none").exists()
 
 
