@@ -65,7 +65,7 @@ def test_the_reference_kernels_do_the_same_work() -> None:
 def test_one_clear_warning_without_native_kernels() -> None:
     code = "import sys; sys.modules['tnesi.kernels._native'] = None\n" + FIT
     refused = run(code, TNESI_KERNELS="")
-    assert "RuntimeWarning: tnesi runs on its NumPy kernels" in refused.stderr
+    assert "RuntimeWarning: tnesi uses its NumPy kernels" in refused.stderr
     environment = {**os.environ, "TNESI_KERNELS": ""}
     warned = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert warned.stderr.count("RuntimeWarning") == 1

@@ -164,7 +164,7 @@ def test_labeling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     )
     without.append(labels_record("mnist", "spreading", 10, 0, 0))
     page = page_of(without)
-    assert page.text.count("its data are not on this machine") == 7
+    assert page.text.count("its data is not on this machine") == 7
     assert "What auto does" not in page.text
 
 

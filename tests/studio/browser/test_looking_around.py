@@ -142,7 +142,7 @@ def test_renaming_and_merging(person: Any) -> None:
     person.wait_for_answers(30)
     page.wait_for_selector("#question .notice:has-text('seven is 1 now; Ctrl+Z undoes this')")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_selector("#question .notice:has-text('Undone: renaming 1 to seven')")
+    page.wait_for_selector("#question .notice:has-text('Undone: renaming seven to 1')")
     page.wait_for_selector("#question .choice[data-key='seven']")
 
 

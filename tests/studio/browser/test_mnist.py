@@ -56,5 +56,5 @@ def test_ten_digits_of_mnist(
 
     model = tnesi.load(person.export("model.tnesi", tmp_path))
     assert mnist.test is not None
-    predicted = np.array([str(name) for name in model.predict(mnist.test.X)])
+    predicted = np.array([str(name) for name in model.predict(mnist.test.X.reshape(-1, 28, 28))])
     assert (predicted != np.array([str(name) for name in mnist.test.y])).mean() < 0.08

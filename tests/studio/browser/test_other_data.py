@@ -170,7 +170,7 @@ def test_image_files_look_as_they_are(
 def test_data_that_cannot_be_learned(studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path) -> None:
     np.save(tmp_path / "small.npy", np.random.default_rng(0).integers(1, 9, (10, 20)).repeat(30, axis=0))
     person = visit(studio(tmp_path / "small.npy", "--fields", "200").address)
-    person.page.wait_for_selector("#banner:has-text('--fields=200 is more than')")
+    person.page.wait_for_selector("#banner:has-text('--fields=200 exceeds')")
     assert person.page.inner_text("#status") == "Stopped"
     person.shoot("failed", [400, 1280])
 
