@@ -240,7 +240,7 @@ def evaluate(
     exit_if_skipped(skipped)
 
 
-def measure(model: Any, data: Data, progress: Progress) -> Evaluation:
+def measure(model: FittedClassifier, data: Data, progress: Progress) -> Evaluation:
     """Evaluate with progress."""
     from tnesi.prediction import evaluate as evaluations
 
