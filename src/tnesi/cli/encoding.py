@@ -90,7 +90,7 @@ def report_skipped(out: Output, problems: list[Problem]) -> None:
     """List skipped files."""
     if not problems:
         return
-    out.say(f"{len(problems):,} unreadable files were skipped:")
+    out.say(f"{len(problems):,} unreadable {'file was' if len(problems) == 1 else 'files were'} skipped:")
     for problem in problems[:_LISTED]:
         out.say(f"  {problem}")
     if len(problems) > _LISTED:
