@@ -178,3 +178,10 @@ def test_frames_with_equal_names() -> None:
     frame = pd.DataFrame([[1, "x", 2], [3, "y", 4]], columns=["a", "a", "b"])
     assert open_data(frame).rows.feature_names == ["a", "a (2)", "b"]
     assert open_data(frame.iloc[:, [0, 2]].set_axis(["a", "a"], axis=1)).X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_any_ends_of_lines(tmp_path: Path, end: str) -> None:
+    (tmp_path / "t.csv").write_bytes(end.join(["name,kind", "x,red", "y,blue", ""]).encode())
+    rows = open_data(tmp_path / "t.csv").rows
+    assert (rows.n_rows, rows.feature_names) == (2, ["name", "kind"])

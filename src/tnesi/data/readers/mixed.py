@@ -87,11 +87,11 @@ def read_mixed_csv(path: Path, label_column: str | int | None = None, reason: st
     arrow, arrow_csv = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
     check_room(6 * path.stat().st_size, f"the table in {path}")
     raw, text, note = _read_text(path)
-    first = next((line for line in io.StringIO(text[:_HEAD]) if line.strip()), "")
+    first = next((line for line in io.StringIO(text[:_HEAD], newline=None) if line.strip()), "")
     if not first:
         raise DataError(f"{path} is empty: there is nothing to learn from")
-    delimiter = find_delimiter(first)
     with damaged(path):
+        delimiter = find_delimiter(first)
         rows = list(islice(_rows(text[:_HEAD], delimiter), _LOOKED_AT))
     if len(rows) > 1 and len(text) > _HEAD:
         rows.pop()  # which may end within a cell
