@@ -43,13 +43,10 @@ class Encoded:
     data : Data
     problems : list of Problem
         Files that were left out.
-    messages : list of str
-        What the encoder decided or noticed.
     """
 
     data: Data
     problems: list[Problem]
-    messages: list[str]
 
 
 def fit_encoder(encoder: Encoder, data: Data, tell: Tell | None = None) -> list[str]:
@@ -127,7 +124,7 @@ def encode(encoder: Encoder, data: Data, tell: Tell | None = None, *, in_memory:
     labels = data.labels if data.labels is None or mask.all() else data.labels[mask]
     names = None if isinstance(encoder, ImageEncoder) else [str(name) for name in encoder.get_feature_names_out()]
     rows = store.source(names, getattr(original, "paths", []))
-    return Encoded(replace(data, rows=rows, labels=labels, original=original, test=None), problems, [])
+    return Encoded(replace(data, rows=rows, labels=labels, original=original, test=None), problems)
 
 
 def check_kind(encoder: Encoder, data: Data) -> None:
