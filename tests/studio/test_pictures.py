@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from tnesi.data import open_data
-from tnesi.encoders.image_files import ImageFileError
+from tnesi.data.image_files import ImageFileError
 from tnesi.studio.originals import shown_rows
 from tnesi.studio.pictures import ImageFiles, NumberRows
 from tnesi.studio.shown import LARGEST_SIDE

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tnesi.data.image_files import ImageFileError
 from tnesi.encoders.canvas import Size, box_for, fitted_size, resized
-from tnesi.encoders.image_files import ImageFileError, Problem, image_size, read_image
+from tnesi.encoders.image_files import Problem, image_size, read_image
 from tnesi.encoders.values import as_color, as_gray, known_range, on_white, scaled
 from tnesi.types import Array
 

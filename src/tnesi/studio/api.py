@@ -14,7 +14,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tnesi.encoders.image_files import ImageFileError
+from tnesi.data.image_files import ImageFileError
 from tnesi.studio import export
 from tnesi.studio.answers import RefusedError
 from tnesi.studio.events import event_stream

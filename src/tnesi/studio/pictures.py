@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from tnesi.data.image_files import ImageFileError
 from tnesi.data.source import Source
-from tnesi.encoders.image_files import ImageFileError, image_size, read_image
+from tnesi.encoders.image_files import image_size, read_image
 from tnesi.model.rows import Matrix
 from tnesi.report.examples import PROFILE_SHAPE, gray_picture, png
 from tnesi.studio.first_layer import FirstLayer

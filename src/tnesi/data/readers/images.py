@@ -8,40 +8,28 @@ are ignored.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from tnesi.data.image_files import ImageFileError, opened, pillow
 from tnesi.data.label_values import parse_labels
-from tnesi.data.optional import needed
-from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, no_memory, rows_at_a_time
-from tnesi.system.memory import free_memory, is_lack_of_memory
+from tnesi.data.source import BLOCK_ROWS, Data, DataError, Source, rows_at_a_time
 from tnesi.types import Array
 
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")
-MOST_PIXELS = 64_000_000
-"""Largest number of pixels of an image."""
+T = TypeVar("T")
+
 _LOOKED_AT = 1000
 _SEVERAL = (b"GIF8", b"II*\0", b"MM\0*", b"RIFF", b"\x89PNG")
 """First bytes of files that may hold several pictures."""
-_PER_PIXEL = 16
-"""Bytes per pixel that decoding needs at most, with transparency and copies."""
-_ALWAYS_FITS = 2**26
-"""Bytes up to which free memory is not checked, since that takes longer than decoding a small image."""
-_SMALLER = "scale it down or remove it"
 _NO_IMAGES = ("Thumbs.db", "desktop.ini")
 _PARTS = ({"train", "test"}, {"training", "testing"})
-
-
-class _TooLargeError(DataError):
-    """An image with too many pixels."""
 
 
 class ImageSource(Source):
@@ -70,8 +58,7 @@ class ImageSource(Source):
         if self._shape is not None:
             return self._shape
         sizes = Counter(_open_each(self.paths, lambda image: (image.height, image.width)))
-        most: tuple[int, int] = sizes.most_common(1)[0][0]
-        return most
+        return sizes.most_common(1)[0][0]
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -83,14 +70,13 @@ class ImageSource(Source):
 
     def with_several_pictures(self) -> Path | None:
         """Return the first of a sample of the files that is animated or has several pages."""
-        pillow = needed("PIL.Image", "reading images")
         for path in self.paths[:: max(1, self.n_rows // _LOOKED_AT)]:
             with warnings.catch_warnings(), suppress(Exception):  # what cannot be read is reported elsewhere
                 warnings.simplefilter("ignore")
                 with path.open("rb") as file:
                     if not file.read(4).startswith(_SEVERAL):
                         continue
-                with pillow.open(path, formats=_FORMATS) as image:
+                with opened(path) as image:
                     if getattr(image, "is_animated", False):
                         return path
         return None
@@ -103,16 +89,16 @@ class ImageSource(Source):
 
     def _gray(self, image: Any) -> Array:
         if image.mode == "F":
-            raise DataError("it has floating-point gray values", advice="save it as an 8-bit image")
+            raise ImageFileError("has floating-point gray values: save it as an 8-bit image")
         if image.mode.startswith("I"):  # 16 bits
             image = image.convert("I").point(lambda value: value / 256)
         elif image.has_transparency_data:
-            white = needed("PIL.Image", "reading images").new("RGBA", image.size, "white")
-            image = needed("PIL.Image", "reading images").alpha_composite(white, image.convert("RGBA"))
+            white = pillow().new("RGBA", image.size, "white")
+            image = pillow().alpha_composite(white, image.convert("RGBA"))
         gray = image.convert("L")
         height, width = self.image_shape
         if gray.size != (width, height):
-            gray = gray.resize((width, height), needed("PIL.Image", "reading images").Resampling.BILINEAR)
+            gray = gray.resize((width, height), pillow().Resampling.BILINEAR)
         return np.asarray(gray)
 
 
@@ -182,55 +168,15 @@ def _visible(folder: Path) -> list[os.DirEntry[str]]:
     return sorted(kept, key=lambda entry: entry.name)
 
 
-def _open_each(paths: list[Path], use: Any) -> list[Any]:
+def _open_each(paths: list[Path], use: Callable[[Any], T]) -> list[T]:
     """Return ``use(image)`` of each file; errors name the file."""
-    pillow = needed("PIL.Image", "reading images")
-    outside = sys.exception()
     used = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about unusual but readable files, and large ones
         for path in paths:
             try:
-                with pillow.open(path, formats=_FORMATS) as image:  # reads only the header
-                    _check_size(path, image)
+                with opened(path) as image:
                     used.append(use(image))
-            except _TooLargeError:
-                raise
-            except pillow.DecompressionBombError as error:
-                raise _TooLargeError(
-                    "{path} has too many pixels ({error})", advice="{smaller}", path=path, error=error, smaller=_SMALLER
-                ) from error
-            except Exception as error:  # Pillow raises almost anything
-                if is_lack_of_memory(error, outside):
-                    raise no_memory(path) from error
-                raise DataError(
-                    "{path} cannot be read as an image ({error})",
-                    advice="remove it, or save it again as PNG",
-                    path=path,
-                    error=error,
-                ) from error
+            except ImageFileError as error:
+                raise DataError("{path} {reason}", path=path, reason=error) from error
     return used
-
-
-def _check_size(path: Path, image: Any) -> None:
-    """Raise an error for a large image before it is decoded."""
-    pixels = image.width * image.height
-    size = f"{path} has {image.width} x {image.height} pixels"
-    if pixels > MOST_PIXELS:
-        raise _TooLargeError(
-            "{size}, more than {most_pixels:.0f} million",
-            advice="{smaller}",
-            size=size,
-            most_pixels=MOST_PIXELS / 1000000.0,
-            smaller=_SMALLER,
-        )
-    need = pixels * _PER_PIXEL
-    if need > _ALWAYS_FITS and need > (room := free_memory()):
-        raise _TooLargeError(
-            "{size}; decoding needs {need:.1f} GB of memory, but only {room:.1f} GB are free",
-            advice="{smaller}",
-            size=size,
-            need=need / 1000000000.0,
-            room=room / 1000000000.0,
-            smaller=_SMALLER,
-        )
