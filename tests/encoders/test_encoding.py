@@ -109,7 +109,7 @@ def test_several_pictures_in_a_file(tmp_path: Path) -> None:
     [
         (ImageEncoder(), ["a", "b"], "holds documents, but ImageEncoder encodes images"),
         (TextEncoder(), np.ones((3, 4, 4)), "holds images, but TextEncoder encodes documents"),
-        (VectorEncoder(), ["a", "b"], "encodes vectors of numbers"),
+        (VectorEncoder(), ["a", "b"], "encodes rows of numbers"),
         (TableEncoder(), np.ones((3, 4, 4)), "encodes a table"),
         (ImageEncoder(), np.ones((3, 4)), "holds rows of numbers, but ImageEncoder"),
     ],

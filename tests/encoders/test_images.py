@@ -242,14 +242,6 @@ def test_scaled_rows_depend_neither_on_threads_nor_on_other_rows() -> None:
         np.testing.assert_array_equal(encoder.transform(pictures[3:5]), expected[3:5])
 
 
-def test_blocks_are_the_rows(photographs: Any) -> None:
-    images = np.concatenate([photographs] * 2)
-    encoder = ImageEncoder().fit(images)
-    blocks = list(encoder.encode_blocks(images))
-    assert len(blocks) > 1
-    np.testing.assert_array_equal(np.concatenate(blocks), encoder.transform(images))
-
-
 def test_mapped_arrays_are_read_in_parts(tmp_path: Any) -> None:
     images, _ = shapes(50)
     np.save(tmp_path / "images.npy", images)

@@ -190,8 +190,6 @@ def test_transform_lists_all_bad_files(folder: tuple[list[Path], dict[str, str]]
         encoder.transform(paths)
     assert len(caught.value.problems) == 6
     assert pickle.loads(pickle.dumps(caught.value)).problems == caught.value.problems
-    with pytest.raises(UnreadableImagesError):
-        list(encoder.encode_blocks(paths))
 
 
 def test_nothing_but_bad_files(tmp_path: Path) -> None:

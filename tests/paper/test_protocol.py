@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnesi import SimpletronClassifier
+from tnesi.errors import InvalidParameterError
 from tnesi.paper import NeuralSimpletron, OnlineRule
 from tnesi.paper.network import build
 from tnesi.paper.protocol import TARGETS, Method, paper_values, read_protocol
@@ -128,3 +129,12 @@ def test_calibration_error(rows: list[tuple[float, bool]], n_bins: int) -> None:
     bins = [[(p, right) for p, right in rows if min(int(p * n_bins), n_bins - 1) == b] for b in range(n_bins)]
     gaps = [abs(sum(p for p, _ in of) / len(of) - sum(r for _, r in of) / len(of)) * len(of) for of in bins if of]
     assert calibration_error(*zip(*rows, strict=True), n_bins) == pytest.approx(sum(gaps) / len(rows))
+
+
+def test_em_takes_over_the_labeling_of_the_preset_and_refuses_recurrent_ones() -> None:
+    protocol = read_protocol("mnist-table")
+    network = build(protocol, Method("ff-NeSi", "ff_nesi"), 0)
+    assert isinstance(network, SimpletronClassifier)
+    assert network.labeling == "supervised"
+    with pytest.raises(InvalidParameterError, match="recurrent"):
+        build(protocol, Method("r-NeSi", "r_nesi"), 0)

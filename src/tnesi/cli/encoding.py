@@ -63,11 +63,12 @@ def fit_and_encode(
     out: Output, encoder: Encoder, data: Data, progress: Progress, *, strict: bool
 ) -> tuple[Data, list[Problem]]:
     """Fit an encoder, report what it does, and return the encoded data and the skipped files."""
+    from tnesi.encoders.choice import describe_encoding
     from tnesi.encoders.encoding import fit_encoder
 
     messages = fit_encoder(encoder, data, tell_parts(progress))
     encoded, problems = encode_data(encoder, data, progress, strict=strict)
-    out.say(_described(encoder, encoded))
+    out.say(describe_encoding(encoder, encoded.rows.n_rows, encoded.rows.n_features))
     for message in messages:
         out.say(message)
     return encoded, problems
@@ -101,21 +102,3 @@ def exit_if_skipped(problems: list[Problem]) -> None:
     """Exit with a distinct code if files were skipped."""
     if problems:
         raise typer.Exit(SKIPPED)
-
-
-def _described(encoder: Encoder, data: Data) -> str:
-    n, features = f"{data.rows.n_rows:,}", f"{data.rows.n_features:,}"
-    match type(encoder).__name__:
-        case "ImageEncoder":
-            what = "gradients and colors" if getattr(encoder, "colored_", False) else "gradients"
-            return f"Encoded {n} images as {features} features (histograms of {what})."
-        case "TextEncoder":
-            model = getattr(encoder, "model", None)
-            return (
-                f"Encoded {n} documents by {features} words."
-                if model is None
-                else f"Embedded {n} documents with {model}."
-            )
-        case "TableEncoder":
-            return f"Encoded a table of {n} rows as {features} features (soft bins and categories)."
-    return f"Encoded {n} vectors as {features} features (positive and negative parts)."

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from tnesi.data.opening import open_data
 from tnesi.data.scales import unequal_columns
-from tnesi.data.source import Data
+from tnesi.data.source import Data, DataError, Kind
 from tnesi.encoders.images import ImageEncoder
 from tnesi.encoders.table import TableEncoder
 from tnesi.encoders.text import TextEncoder
@@ -24,6 +24,18 @@ ENCODERS: dict[str, type[Encoder]] = {
     "text": TextEncoder,
     "table": TableEncoder,
     "vector": VectorEncoder,
+}
+_ENCODES: dict[type[Encoder], tuple[Kind, ...]] = {
+    ImageEncoder: ("images",),
+    TextEncoder: ("documents",),
+    TableEncoder: ("table", "numbers"),
+    VectorEncoder: ("numbers",),
+}
+_IN_WORDS: dict[Kind, str] = {
+    "images": "images",
+    "documents": "documents",
+    "table": "a table with columns of texts",
+    "numbers": "rows of numbers",
 }
 _FEW_COLUMNS = 50
 """Numbers in fewer columns are a table of measurements; in more, counts, a histogram or a spectrum."""
@@ -82,6 +94,36 @@ def encoder_for(data: Any) -> Encoder | None:
     """
     name = encoder_name_for(data if isinstance(data, Data) else open_data(data))
     return None if name is None else new_encoder(name)
+
+
+def check_kind(encoder: Encoder, data: Data) -> None:
+    """Raise an error if an encoder does not encode data of this kind."""
+    kinds = _ENCODES[type(encoder)]
+    if data.rows.kind not in kinds:
+        raise DataError(
+            "{data} holds {given}, but {encoder_type} encodes {wanted}",
+            advice="pass data of that kind",
+            data=data.name,
+            given=_IN_WORDS[data.rows.kind],
+            encoder_type=type(encoder).__name__,
+            wanted=" or ".join(_IN_WORDS[kind] for kind in kinds),
+        )
+
+
+def describe_encoding(encoder: Encoder, n_rows: int, n_features: int) -> str:
+    """Return a sentence about rows that were encoded."""
+    match encoder:
+        case ImageEncoder(colored_=colored):
+            what = "gradients and colors" if colored else "gradients"
+            return f"Encoded {n_rows:,} images as {n_features:,} features (histograms of {what})."
+        case TextEncoder(model=None):
+            return f"Encoded {n_rows:,} documents by {n_features:,} words."
+        case TextEncoder(model=model):
+            return f"Embedded {n_rows:,} documents with {model}."
+        case TableEncoder():
+            return f"Encoded a table of {n_rows:,} rows as {n_features:,} features (soft bins and categories)."
+        case VectorEncoder():
+            return f"Encoded {n_rows:,} vectors as {n_features:,} features (positive and negative parts)."
 
 
 def make_classifier(

@@ -18,7 +18,7 @@ from scipy import sparse
 from tnesi.data.readers.images import ImageSource
 from tnesi.data.readers.sparse import CsrSource
 from tnesi.data.source import ArraySource, Data, DataError, Source
-from tnesi.encoders.choice import Encoder
+from tnesi.encoders.choice import Encoder, check_kind
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.images import SAMPLE, ImageEncoder
 from tnesi.encoders.table import TableEncoder
@@ -31,7 +31,6 @@ _BLOCK = 2000
 """Items that are encoded at a time."""
 _LEARNED_BLOCK = 50_000
 """Vectors from which encoders learn at a time."""
-_KINDS = {ImageEncoder: "images", TextEncoder: "documents"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,27 +124,6 @@ def encode(encoder: Encoder, data: Data, tell: Tell | None = None, *, in_memory:
     names = None if isinstance(encoder, ImageEncoder) else [str(name) for name in encoder.get_feature_names_out()]
     rows = store.source(names, getattr(original, "paths", []))
     return Encoded(replace(data, rows=rows, labels=labels, original=original, test=None), problems)
-
-
-def check_kind(encoder: Encoder, data: Data) -> None:
-    """Refuse data of another kind than those of an encoder."""
-    wanted, given = _KINDS.get(type(encoder)), data.rows.kind
-    if isinstance(encoder, TableEncoder) and given in ("table", "numbers"):
-        return
-    if wanted is None and given == "numbers":
-        return
-    if wanted == given:
-        return
-    wanted = wanted or ("a table" if isinstance(encoder, TableEncoder) else "vectors of numbers")
-    given_text = {"numbers": "rows of numbers", "table": "a table with columns of texts"}.get(given, given)
-    raise DataError(
-        "{data} holds {given}, but {encoder_type} encodes {wanted}",
-        advice="give data of that kind",
-        data=data.name,
-        given=given_text,
-        encoder_type=type(encoder).__name__,
-        wanted=wanted,
-    )
 
 
 def _encode_block(encoder: Encoder, items: Any) -> tuple[Any, list[Problem]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import Any, Literal, Self
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tnesi.encoders.canvas import Size
 from tnesi.encoders.image_files import Problem
-from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
+from tnesi.encoders.picture_input import ArrayPictures, ListPictures, Loading, pictures_in
 from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
@@ -186,7 +186,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         UnreadableImagesError
             If files in a list cannot be read. It lists all of them.
         """
-        rows, problems = self._encode(self._given(X))
+        rows, problems = self._encode(X)
         if problems:
             raise UnreadableImagesError(problems, len(rows) + len(problems))
         return rows
@@ -205,25 +205,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         problems : list of Problem
             The other files: the place in `paths`, the name, and the reason.
         """
-        return self._encode(self._given(list(paths)))
-
-    def encode_blocks(self, X: Any) -> Iterator[Array]:
-        """Yield the rows in blocks, in constant memory, with the results of `transform`.
-
-        Parameters
-        ----------
-        X : array-like or list
-            Pictures, as in `transform`; slices of an array are read one after the other.
-
-        Yields
-        ------
-        ndarray of shape (n_block, n_features), float32
-        """
-        given = self._given(X)
-        for block in self._blocks(given):
-            if block.problems:
-                raise UnreadableImagesError(block.problems, len(given))
-            yield self._rows.encode(block.pictures, block.boxes, self._n_threads())
+        return self._encode(list(paths))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """Return the names of the features.
@@ -333,24 +315,18 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         elif hasattr(self, "n_features_in_"):
             del self.n_features_in_
 
-    def _given(self, X: Any) -> ArrayPictures | ListPictures:
+    def _encode(self, X: Any) -> tuple[Array, list[Problem]]:
         check_is_fitted(self)
-        return pictures_in(X, self._shape())
-
-    def _blocks(self, given: ArrayPictures | ListPictures) -> Iterator[Block]:
+        given = pictures_in(X, self._shape())
         loading = Loading(self._rows.canvas, self._rows.colored, *self._levels, self._n_threads())
-        return given.blocks(np.arange(len(given)), loading)
-
-    def _encode(self, given: ArrayPictures | ListPictures) -> tuple[Array, list[Problem]]:
         rows = np.empty((len(given), self._rows.n_features), np.float32)
         problems: list[Problem] = []
         done = 0
-        for block in self._blocks(given):
+        for block in given.blocks(np.arange(len(given)), loading):
             problems += block.problems
-            if not len(block.pictures):
-                continue
-            rows[done : done + len(block.pictures)] = self._rows.encode(block.pictures, block.boxes, self._n_threads())
-            done += len(block.pictures)
+            if n := len(block.pictures):
+                rows[done : done + n] = self._rows.encode(block.pictures, block.boxes, loading.n_threads)
+                done += n
         return rows[:done], problems
 
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from tnesi.data.readers.mixed import distinct
 from tnesi.encoders.column_codes import CategoryCode, ColumnCode, NumberCode, TextCode, code_from_state
 from tnesi.encoders.column_kinds import KINDS, Kind, Recognized, recognize
 from tnesi.encoders.columns import Column, Table, read_table
@@ -219,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names : ndarray of str objects
         """
         check_is_fitted(self, "kinds_")
-        return np.array(_distinct([name for code in self._codes for name in code.names]), dtype=object)
+        return np.array(distinct([name for code in self._codes for name in code.names]), dtype=object)
 
     def get_state(self) -> dict[str, Any]:
         """Return what was learned as JSON values and NumPy arrays, for :meth:`from_state`."""
@@ -351,13 +352,3 @@ def _about_infinite(column: Column) -> list[str]:
         return []
     count = "one infinite value" if len(rows) == 1 else f"{len(rows)} infinite values"
     return [f"Column {column.name!r} has {count} (first: row {rows[0]}), counted as the largest or smallest number."]
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Number the later ones among equal names."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return out

@@ -22,23 +22,19 @@ class WordCounts:
     --------
     >>> counts = WordCounts()
     >>> counts.add([["a", "b"], ["b"], []])
-    >>> counts.frequencies["b"], counts.n_documents, counts.empty
-    (2, 3, [2])
+    >>> counts.frequencies["b"], counts.n_documents, counts.n_empty
+    (2, 3, 1)
     """
 
     most_words: int = MOST_WORDS
     frequencies: Counter[str] = field(default_factory=Counter)
     n_documents: int = 0
-    empty: list[int] = field(default_factory=list)
-    """The first documents without any word."""
     n_empty: int = 0
 
     def add(self, documents: Iterable[list[str]]) -> None:
         for words in documents:
-            if not words:
-                self.empty[len(self.empty) :] = [self.n_documents] if not self.empty else []
-                self.n_empty += 1
             self.n_documents += 1
+            self.n_empty += not words
             self.frequencies.update(set(words))
             if len(self.frequencies) > 2 * self.most_words:
                 self.frequencies = Counter(dict(self.frequencies.most_common(self.most_words)))
@@ -62,7 +58,6 @@ class HashedCounts:
     words: list[str] = field(init=False)
     _lead: Array = field(init=False)
     n_documents: int = 0
-    empty: list[int] = field(default_factory=list)
     n_empty: int = 0
 
     def __post_init__(self) -> None:
@@ -72,10 +67,8 @@ class HashedCounts:
 
     def add(self, documents: Iterable[list[str]]) -> None:
         for words in documents:
-            if not words:
-                self.empty[len(self.empty) :] = [self.n_documents] if not self.empty else []
-                self.n_empty += 1
             self.n_documents += 1
+            self.n_empty += not words
             distinct = sorted(set(words))
             buckets = [bucket_of(word, self.n_features) for word in distinct]
             self.frequencies[list(set(buckets))] += 1

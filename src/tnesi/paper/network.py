@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tnesi.data import Data, few_labels
+from tnesi.errors import InvalidParameterError
 from tnesi.estimators.interruption import raise_interrupts
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.estimators.poisson_mixture import PoissonMixture
@@ -35,19 +36,27 @@ _OF_RULE = [entry.name for entry in fields(OnlineRule)]
 def build(protocol: Protocol, method: Method, seed: int) -> Classifier:
     """Return the unfitted network of a method: its preset with the parameters of the protocol.
 
-    By EM it is the classifier of this package with the network's number of fields, truncation and threshold.
+    By EM it is the classifier of this package with the network's number of fields, truncation and labeling. Runs share
+    first layers, which therefore must not depend on labels.
     """
     given = protocol.parameters | method.parameters
     preset: Callable[..., NeuralSimpletron] = getattr(presets, method.preset)
+    usual = preset()
+    if usual.recurrent:
+        raise InvalidParameterError(
+            "{preset} is recurrent, so its first layer depends on the labels",
+            advice="use a feed-forward preset",
+            parameter="preset",
+        )
     if protocol.solver == "hebbian":
         rule = OnlineRule(**{name: given.pop(name) for name in _OF_RULE if name in given})
         given.pop("prior_strength", None)  # the published rule has no prior
         return preset(random_state=seed, rule=rule, **given)
-    usual = preset()
+    own = SelfLabeling(threshold=given.get("threshold", usual.threshold)) if usual.self_labeling else "supervised"
     of_mixture = {name: given[name] for name in _OF_MIXTURE if name in given}
     return SimpletronClassifier(
         PoissonMixture(truncation=given.get("truncation", usual.truncation), **of_mixture),
-        labeling=given.get("labeling", SelfLabeling(threshold=given.get("threshold", usual.threshold))),
+        labeling=given.get("labeling", own),
         n_mixtures=given.get("n_mixtures", 1),
         random_state=seed,
     )

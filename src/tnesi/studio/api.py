@@ -18,6 +18,7 @@ from tnesi.data.image_files import ImageFileError
 from tnesi.studio import export
 from tnesi.studio.answers import RefusedError
 from tnesi.studio.events import event_stream
+from tnesi.studio.field_map import FieldMap
 from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.learned import Learned
 from tnesi.studio.requests import (
@@ -38,7 +39,7 @@ from tnesi.studio.requests import (
     read,
 )
 from tnesi.studio.session import Session
-from tnesi.studio.shown import MOST_TILES
+from tnesi.studio.shown import MOST_TILES, ShownPictures
 from tnesi.studio.store import DiskError, Taken
 
 Json = dict[str, Any]
@@ -102,27 +103,30 @@ async def _taken(session: Session, future: Future[Taken]) -> Taken:
     return taken
 
 
+async def _answered(session: Session, given: Who, future: Future[Taken]) -> Response:
+    taken = await _taken(session, future)
+    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
+
+
 async def _label(session: Session, given: Label, request: Request) -> Response:
     _existing(session, given.row)
-    taken = await _taken(session, _refusable(session.store.label, given.row, given.label, given.client, given.request))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
+    future = _refusable(session.store.label, given.row, given.label, given.client, given.request)
+    return await _answered(session, given, future)
 
 
 async def _skip(session: Session, given: RowOfClient, request: Request) -> Response:
     _existing(session, given.row)
-    taken = await _taken(session, session.store.skip(given.row, given.client, given.request))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
+    return await _answered(session, given, session.store.skip(given.row, given.client, given.request))
 
 
 async def _clear(session: Session, given: RowOfClient, request: Request) -> Response:
     _existing(session, given.row)
-    taken = await _taken(session, session.store.clear(given.row, given.client, given.request))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
+    return await _answered(session, given, session.store.clear(given.row, given.client, given.request))
 
 
 async def _rename(session: Session, given: Rename, request: Request) -> Response:
-    taken = await _taken(session, _refusable(session.store.rename, given.old, given.new, given.client, given.request))
-    return JSONResponse({"answer": taken.entry.id, "question": session.question(given.client)})
+    future = _refusable(session.store.rename, given.old, given.new, given.client, given.request)
+    return await _answered(session, given, future)
 
 
 async def _undo(session: Session, given: Who, request: Request) -> Response:
@@ -154,9 +158,7 @@ def _existing(session: Session, row: int) -> int:
 
 
 async def _map(session: Session, given: Nothing, request: Request) -> Response:
-    layer, shown_map, version = session.layer, session.map, session.map_version
-    if layer is None or shown_map is None:
-        raise RequestError(409, "The map is not ready yet: try again in a moment")
+    version, (layer, shown_map) = session.map_version, _ready_map(session)
     names, number, certainty = _field_classes(session, layer, shown_map.fields)
     cells = [
         {"field": c, "x": x, "y": y, "class": k, "certainty": sure, "mass": mass}
@@ -186,11 +188,16 @@ async def _map(session: Session, given: Nothing, request: Request) -> Response:
 
 
 async def _map_classes(session: Session, given: Nothing, request: Request) -> Response:
+    layer, shown_map = _ready_map(session)
+    names, number, certainty = _field_classes(session, layer, shown_map.fields)
+    return JSONResponse({"version": session.map_version, "class": number, "certainty": certainty, "classes": names})
+
+
+def _ready_map(session: Session) -> tuple[FirstLayer, FieldMap]:
     layer, shown_map = session.layer, session.map
     if layer is None or shown_map is None:
         raise RequestError(409, "The map is not ready yet: try again in a moment")
-    names, number, certainty = _field_classes(session, layer, shown_map.fields)
-    return JSONResponse({"version": session.map_version, "class": number, "certainty": certainty, "classes": names})
+    return layer, shown_map
 
 
 def _field_classes(session: Session, layer: FirstLayer, fields: Any) -> tuple[list[str], list[int], list[float]]:
@@ -264,37 +271,33 @@ async def _gallery(session: Session, given: Gallery, request: Request) -> Respon
 
 
 async def _rows_png(session: Session, given: Rows, request: Request) -> Response:
-    _with_pictures(session)
+    shown = _with_pictures(session)
     rows = [int(row) for row in given.rows.split(",")]
     if len(rows) > MOST_TILES:
         raise RequestError(422, f"{len(rows)} rows are too many: request at most {MOST_TILES}")
     for row in rows:
         _existing(session, row)
-    return await _picture(request, lambda: (session.shown.rows_sheet(rows), _PNG))
+    return await _picture(request, lambda: (shown.rows_sheet(rows), _PNG))
 
 
 async def _row_png(session: Session, given: LargeRow, request: Request) -> Response:
-    _with_pictures(session)
+    shown = _with_pictures(session)
     row = _existing(session, given.row)
     try:
-        return await _picture(request, lambda: session.shown.large(row, given.size))
+        return await _picture(request, lambda: shown.large(row, given.size))
     except ImageFileError as error:
         raise RequestError(404, f"{session.file(row)} {error}") from error
 
 
 async def _fields_png(session: Session, given: Version, request: Request) -> Response:
-    _with_pictures(session)
-    layer, shown_map = session.layer, session.map
-    if layer is None or shown_map is None:
-        raise RequestError(409, "The map is not ready yet: try again in a moment")
-    return await _picture(
-        request, lambda: (session.shown.fields_sheet(layer, shown_map.fields, shown_map.columns), _PNG)
-    )
+    shown, (layer, shown_map) = _with_pictures(session), _ready_map(session)
+    return await _picture(request, lambda: (shown.fields_sheet(layer, shown_map.fields, shown_map.columns), _PNG))
 
 
-def _with_pictures(session: Session) -> None:
-    if not session.shown.has_pictures:
+def _with_pictures(session: Session) -> ShownPictures:
+    if not isinstance(session.shown, ShownPictures):
         raise RequestError(404, "These rows are shown as text and have no pictures")
+    return session.shown
 
 
 async def _picture(request: Request, draw: Callable[[], tuple[bytes, str]]) -> Response:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from scipy import sparse
 
 from tnesi.data.readers.documents import DocumentSource
 from tnesi.data.readers.images import ImageSource
@@ -13,9 +15,13 @@ from tnesi.data.readers.mixed import MixedSource
 from tnesi.data.source import Data
 from tnesi.encoders.choice import Encoder
 from tnesi.encoders.table import TableEncoder
-from tnesi.studio.pictures import EncodedImages, ImageFiles, NumberRows
+from tnesi.model.rows import Matrix
+from tnesi.studio.pictures import EncodedImages, ImageFiles, NumberRows, is_drawn
 from tnesi.studio.shown import Features, Shown
-from tnesi.studio.texts import Documents, TableRows
+from tnesi.studio.texts import Documents, TableRows, WordRows
+
+_WORDS_FROM = 100
+"""Rows with names for so many features are shown as words: more bars cannot be distinguished."""
 
 
 def shown_rows(data: Data, encoder: Encoder | None) -> Shown:
@@ -24,7 +30,7 @@ def shown_rows(data: Data, encoder: Encoder | None) -> Shown:
     features = None if names is None or getattr(encoder, "model", None) is not None else Features(names)
     match original:
         case None:
-            return NumberRows(data.rows, data.X)
+            return _numbers(data.rows.image_shape, data.X, names)
         case ImageSource():
             return ImageFiles(original.paths)
         case DocumentSource():
@@ -34,8 +40,16 @@ def shown_rows(data: Data, encoder: Encoder | None) -> Shown:
     if isinstance(encoder, TableEncoder):
         return TableRows(original, features)
     if original.kind == "images":
-        return EncodedImages(original, original.load())
-    return NumberRows(data.rows, data.X, named=original.feature_names is not None)
+        return EncodedImages(original.load(), original.image_shape, None)
+    return _numbers(data.rows.image_shape, data.X, None if original.feature_names is None else names)
+
+
+def _numbers(image_shape: tuple[int, int] | None, values: Matrix, names: Sequence[str] | None) -> Shown:
+    """Return how numbers are shown: as images, bars or, where they have many names, words."""
+    many = values.shape[1] >= _WORDS_FROM or sparse.issparse(values)
+    if names is not None and many and not is_drawn(image_shape):
+        return WordRows(values, Features(names))
+    return NumberRows(values, image_shape, names)
 
 
 def fingerprint(data: Data) -> str:

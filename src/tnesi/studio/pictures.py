@@ -1,4 +1,4 @@
-"""Rows that are shown as pictures: numbers (as images, bars or words), encoded images, and image files."""
+"""Rows that are shown as pictures: numbers (as images or bars), encoded images, and image files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from tnesi.data.image_files import ImageFileError
-from tnesi.data.source import Source
 from tnesi.encoders.image_files import image_size, read_image
-from tnesi.model.rows import Matrix
+from tnesi.model.rows import Matrix, dense
 from tnesi.report.examples import PROFILE_SHAPE, gray_picture, png
 from tnesi.studio.first_layer import FirstLayer
-from tnesi.studio.shown import MOST_WORDS, Features, Json, Kind, Shown, summable
+from tnesi.studio.shown import MOST_WORDS, Features, Json, Kind, Shown, ShownPictures, summable
 from tnesi.types import Array
 
 SHEET_COLUMNS = 16
@@ -25,62 +23,44 @@ _TILE = 64
 _MOST_BARS = 256
 _COMPRESS = 4
 _QUALITY = 90
-_WORDS_FROM = 100
-"""Rows with names for so many features are shown as words: more bars cannot be distinguished."""
 _KEPT_TILES = 4096
 _UNREADABLE = 128
 """Gray level of a tile whose file is gone."""
 
 
-class NumberRows(Shown):
-    """Rows as the model sees them: images in gray, bars, or words."""
+class NumberRows(ShownPictures):
+    """Rows as the model sees them: images in gray, or bars."""
 
     draws_fields = True
 
-    def __init__(self, rows: Source, values: Matrix, *, named: bool = True) -> None:
-        self._values, self._shape = values, rows.image_shape
-        self._names = rows.feature_names if named else None
-        self.n_rows, self.n_features = rows.n_rows, rows.n_features
-        self.features = None if self._names is None else Features(self._names)
-        self.kind = self._kind()
-        height, width = self._shape if self.kind == "image" and self._shape else PROFILE_SHAPE
+    def __init__(self, values: Matrix, image_shape: tuple[int, int] | None, names: Sequence[str] | None) -> None:
+        self.n_rows, n_features = values.shape
+        self._values, self._names = values, names
+        self.kind = "image" if is_drawn(image_shape) else "profile"
+        self._shape = image_shape if is_drawn(image_shape) and image_shape else (1, n_features)
+        self.features = None if names is None else Features(names)
+        height, width = self._shape if self.kind == "image" else PROFILE_SHAPE
         factor = min(1.0, _TILE / max(height, width))
         self.tile = max(1, round(height * factor)), max(1, round(width * factor))
 
-    def _kind(self) -> Kind:
-        if self._shape is not None and 1 not in self._shape:
-            return "image"
-        many = self.n_features >= _WORDS_FROM or sparse.issparse(self._values)
-        return "words" if self._names is not None and many else "profile"
-
     def values(self, rows: Sequence[int]) -> Array:
         """Return some rows, dense."""
-        found = self._values[np.asarray(rows, dtype=np.int64)]
-        return found.toarray() if sparse.issparse(found) else np.asarray(found)
+        return dense(self._values[np.asarray(rows, dtype=np.int64)])
 
     def details(self, row: int, *, whole: bool = False) -> Json:
         return self._described(self.values([row]))
 
-    def brief(self, row: int) -> Json:
-        if self.kind != "words" or self.features is None:
-            return {}
-        return {"words": self.features.words(self.values([row]), 4)}
-
     def field_details(self, layer: FirstLayer, field: int) -> Json:
         return self._described(layer.fields(np.array([field])))
 
-    def field_texts(self, layer: FirstLayer, fields: Array) -> list[str] | None:
-        if self.kind != "words" or self.features is None:
-            return None
-        return ["".join(self.features.words(values, 1)) for values in layer.fields(fields)]
-
     def _described(self, values: Array) -> Json:
         values = summable(values)
-        words = self.kind != "image" and self.features is not None
+        if self.kind == "image":
+            return {"profile": None, "profile_names": None, "words": None}
         return {
-            "profile": None if self.kind == "image" else self._profile(values),
-            "profile_names": self._names if self.kind == "profile" and values.size <= _MOST_BARS else None,
-            "words": self.features.telling(values, MOST_WORDS) if words and self.features else None,
+            "profile": self._profile(values),
+            "profile_names": self._names if values.size <= _MOST_BARS else None,
+            "words": None if self.features is None else self.features.telling(values, MOST_WORDS),
         }
 
     def _profile(self, values: Array) -> list[float]:
@@ -89,12 +69,8 @@ class NumberRows(Shown):
             values = np.maximum.reduceat(values, starts)
         return [float(f"{value:.4g}") for value in values]
 
-    @property
-    def _printed_shape(self) -> tuple[int, int]:
-        return self._shape if self.kind == "image" and self._shape else (1, self.n_features)
-
-    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]] | None:
-        return None if self.kind == "words" else (self.values(rows), self._printed_shape)
+    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]]:
+        return self.values(rows), self._shape
 
     def rows_sheet(self, rows: Sequence[int]) -> bytes:
         return self._sheet(self.values(rows), SHEET_COLUMNS)
@@ -109,7 +85,7 @@ class NumberRows(Shown):
     def _tile_of(self, values: Array) -> Array:
         from PIL import Image
 
-        picture = gray_picture(values, self._printed_shape)
+        picture = gray_picture(values, self._shape)
         if picture.shape != self.tile:
             height, width = self.tile
             picture = np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BOX))
@@ -120,7 +96,7 @@ class NumberRows(Shown):
         from PIL import Image
 
         (values,) = self.values([row])
-        picture = Image.fromarray(gray_picture(values, self._printed_shape))
+        picture = Image.fromarray(gray_picture(values, self._shape))
         longest = max(picture.size)
         if size >= 2 * longest:
             factor = min(size, 1024) // longest
@@ -142,7 +118,7 @@ class EncodedImages(NumberRows):
         return self._sheet(self.values(layer.typical(fields).tolist()), columns)
 
 
-class ImageFiles(Shown):
+class ImageFiles(ShownPictures):
     """Image files in color and upright, read from disk when they are shown. The most typical one stands for a field."""
 
     kind: Kind = "image"
@@ -197,6 +173,11 @@ class ImageFiles(Shown):
         tile[top : top + height, left : left + width, :3] = pixels
         tile[top : top + height, left : left + width, 3] = 255
         return tile
+
+
+def is_drawn(image_shape: tuple[int, int] | None) -> bool:
+    """Whether rows of this shape are shown as images; those of a single line of pixels are bars."""
+    return image_shape is not None and 1 not in image_shape
 
 
 def _sheet(tiles: Iterable[Array], n: int, columns: int, tile: tuple[int, int]) -> bytes:

@@ -76,7 +76,6 @@ class Rows(Struct, frozen=True):
     """Small pictures of rows, given by comma-separated numbers."""
 
     rows: RowNumbers
-    scale: Annotated[int, Meta(ge=1, le=1)] = 1
 
 
 class LargeRow(Row, frozen=True):

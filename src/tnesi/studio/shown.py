@@ -32,8 +32,6 @@ class Shown(ABC):
         Height and width of a small picture.
     photos : bool
         Whether pictures have their own colors; otherwise they are ink on the background of the page.
-    draws_fields : bool
-        Whether fields look like rows.
     features : Features or None
         Names of the features, where they describe rows and fields in words.
     """
@@ -42,7 +40,6 @@ class Shown(ABC):
     n_rows: int
     tile = (1, 1)
     photos = False
-    draws_fields = False
     features: Features | None = None
 
     @abstractmethod
@@ -63,25 +60,33 @@ class Shown(ABC):
         """Return a few words for each field, one on each line; None where fields have pictures."""
         return None
 
-    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]] | None:
-        """Return rows as values to print in a report, large ones dark, and their shape; None where they are texts."""
-        return None
 
+class ShownPictures(Shown):
+    """Rows that are shown as pictures.
+
+    Attributes
+    ----------
+    draws_fields : bool
+        Whether fields look like rows.
+    """
+
+    draws_fields = False
+
+    @abstractmethod
+    def printed(self, rows: Sequence[int]) -> tuple[Array, tuple[int, int]]:
+        """Return rows as values to print in a report, large ones dark, and their shape."""
+
+    @abstractmethod
     def rows_sheet(self, rows: Sequence[int]) -> bytes:
         """Return small pictures of some rows side by side, as a PNG."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fields_sheet(self, layer: FirstLayer, fields: Array, columns: int) -> bytes:
         """Return small pictures of fields side by side, as a PNG."""
-        raise NotImplementedError
 
+    @abstractmethod
     def large(self, row: int, size: int) -> tuple[bytes, str]:
         """Return a large picture of a row, and its media type."""
-        raise NotImplementedError
-
-    @property
-    def has_pictures(self) -> bool:
-        return self.kind in ("image", "profile")
 
 
 class Features:

@@ -15,7 +15,7 @@ from tnesi.report.page import render
 from tnesi.report.parts import Gallery, Press, Section, Shown, Table
 from tnesi.studio.learned import Learned
 from tnesi.studio.session import Session
-from tnesi.studio.shown import Features
+from tnesi.studio.shown import Features, ShownPictures
 
 _OF_EACH, _DOUBTFUL = 3, 30
 
@@ -80,22 +80,19 @@ def _classes(session: Session, learned: Learned) -> Section:
 
 
 def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]:
-    if session.shown.features is not None and not session.shown.has_pictures:
-        return [_words(session.shown.features, learned)]
-    if not session.shown.has_pictures:
-        return []
+    rows_shown = session.shown
+    if not isinstance(rows_shown, ShownPictures):
+        return [] if rows_shown.features is None else [_words(rows_shown.features, learned)]
     press = Press(folder)
     least = learned.order(None, "uncertain")[:_DOUBTFUL].tolist()
     most = [row for k in range(len(learned.names)) for row in learned.typical(k)[:_OF_EACH].tolist()]
     shown: list[Shown] = []
     for title, rows_of in (("Typical of each class", most[:120]), ("Least certain", least)):
         titles = [learned.names[learned.best[row]] for row in rows_of]
-        printed = session.shown.printed(rows_of)
-        assert printed is not None
-        figure = plot_rows(printed[0], shape=printed[1], n_columns=12, titles=titles)
+        values, shape = rows_shown.printed(rows_of)
+        figure = plot_rows(values, shape=shape, n_columns=12, titles=titles)
         shown.append(press.photograph(Picture(title, figure, title, title, wide=True)))
-        shape = printed[1]
-    if session.shown.draws_fields:
+    if rows_shown.draws_fields:
         model = learned.named_model()
         assert model is not None
         alt = "Learned fields, each with the column of its classes beside it"

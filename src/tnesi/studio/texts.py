@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import numpy as np
 from tnesi.data.readers.mixed import MixedSource
 from tnesi.data.source import Source
 from tnesi.encoders.documents import DecodingReport, read_documents
+from tnesi.model.rows import Matrix, dense
 from tnesi.studio.first_layer import FirstLayer
-from tnesi.studio.shown import Features, Json, Shown
+from tnesi.studio.shown import MOST_WORDS, Features, Json, Shown
 from tnesi.types import Array
 
 _FOLDED, _LONGEST = 1500, 100_000
@@ -22,6 +24,28 @@ _MOST_COLUMNS = 200
 _LONGEST_CELL = 500
 _LINES = 3
 """Words on a tile of the map."""
+
+
+class WordRows(Shown):
+    """Rows of numbers with names, such as word counts: as the words that set them apart."""
+
+    kind = "words"
+    features: Features
+
+    def __init__(self, values: Matrix, features: Features) -> None:
+        self._values, self.n_rows, self.features = values, values.shape[0], features
+
+    def details(self, row: int, *, whole: bool = False) -> Json:
+        return {"words": self.features.telling(self._dense(row), MOST_WORDS)}
+
+    def brief(self, row: int) -> Json:
+        return {"words": self.features.words(self._dense(row), 4)}
+
+    def field_texts(self, layer: FirstLayer, fields: Array) -> list[str]:
+        return ["".join(self.features.words(values, 1)) for values in layer.fields(fields)]
+
+    def _dense(self, row: int) -> Array:
+        return dense(self._values[[row]])
 
 
 class _Texts(Shown):
@@ -37,9 +61,9 @@ class _Texts(Shown):
     def __init__(self, n_rows: int, features: Features | None) -> None:
         self.n_rows, self.features = n_rows, features
 
+    @abstractmethod
     def snippet(self, row: int) -> str:
         """Return the row in a line."""
-        raise NotImplementedError
 
     def brief(self, row: int) -> Json:
         return {"snippet": self.snippet(row)}

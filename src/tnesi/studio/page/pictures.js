@@ -127,7 +127,7 @@ export function wordList(words, name) {
 /** Draw the small pictures of rows on their canvases, from one sheet. */
 export async function drawTiles(rows, canvases) {
   if (!rows.length || isText()) return;
-  const sheet = await loaded(path("/api/pictures/rows.png", { rows: rows.join(","), scale: 1 }));
+  const sheet = await loaded(path("/api/pictures/rows.png", { rows: rows.join(",") }));
   if (!sheet) return;
   const width = sheet.naturalWidth / Math.min(SHEET_COLUMNS, rows.length);
   const height = sheet.naturalHeight / Math.ceil(rows.length / SHEET_COLUMNS);
