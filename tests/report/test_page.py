@@ -104,7 +104,7 @@ def test_a_table_beside_the_papers(table_folder: MakeFolder) -> None:
     assert "90 runs of t-NeSi, t-NeSi+prior and ff+-NeSi." in page.text
     assert "joint standard error" in page.text
     assert "Unfinished" not in page.text
-    assert re.search("[▼▲≈] (better|worse|alike)", page.text)
+    assert re.search("[▼▲≈] (better|worse|equal)", page.text)
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_labeling_methods(new_folder: MakeFolder, labels_record: Make) -> None:
     without.append(labels_record("mnist", "spreading", 10, 0, 0))
     page = page_of(without)
     assert page.text.count("its data is not on this machine") == 7
-    assert "What auto does" not in page.text
+    assert "Methods chosen by auto" not in page.text
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def row(n_labels: int, ours: float, paper: float | None, distance: float) -> dic
         (row(10, 3, None, nan), ""),
         (row(10, 3, 4, nan), "▼ lower"),
         (row(10, 5, 4, nan), "▲ higher"),
-        (row(10, 3.9, 4, -1.9), "≈ alike"),
+        (row(10, 3.9, 4, -1.9), "≈ equal"),
         (row(10, 3, 4, -2.1), "▼ better"),
         (row(10, 5, 4, 2.1), "▲ worse"),
     ],

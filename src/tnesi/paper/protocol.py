@@ -30,8 +30,8 @@ TARGETS = {
 class Task:
     """A data set to learn: the first one of `data` that is on this machine.
 
-    `variant` is made of it (see `vary`), `noise` is the share of the given labels that are wrong, `labels_per_class`
-    are those of the task where they differ from the protocol's.
+    `variant` names a variant of it (see `vary`), `noise` is the share of wrong labels, and `labels_per_class`
+    overrides that of the protocol.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Task:
 class Method:
     """A network of the family, by the name of its preset.
 
-    `paper` is what the paper calls it, where our name differs; `parameters` are over those of the preset, `runs`
-    where they differ from the protocol's.
+    `paper` is its name in the paper if that differs. `parameters` override those of the preset, and `runs` those of the
+    protocol.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Protocol:
     Attributes
     ----------
     runs : int
-        Runs of each setting; `one_label_factor` times as many with one label per class, which the published rule
-        learns in `one_label_iterations`.
+        Runs of each setting; `one_label_factor` times as many with one label per class, for which the published
+        rule makes `one_label_iterations` passes.
     paper : str
         File in this package with the paper's values, for comparison.
     parameters : dict
-        Of the networks, over those of the preset.
+        Parameters of the networks, which override those of the preset.
     hebbian : dict
         Parameters for the published online rule only.
     train_rows : int or None
@@ -109,7 +109,7 @@ class Protocol:
     def seed_of(self, run: int, labels: Labels = "all") -> int:
         """Return the seed of the mixture of a run; runs with one label share some mixtures.
 
-        With `seeds`, these again and again.
+        If there are `seeds`, they are used in turn.
         """
         place = run // self.one_label_factor if labels == 1 else run
         return place if self.seeds is None else self.seeds[place % len(self.seeds)]

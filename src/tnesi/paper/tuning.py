@@ -118,17 +118,17 @@ def tune(
     y : array-like of shape (n_samples,)
         Labels, at least two for some class; other rows have the marker `unlabeled`.
     truncations, row_sums, thresholds : sequences
-        The settings. Row sums are by default what "auto" chooses, and half and twice as much above 1 per feature.
+        Values to compare. By default, row sums are that of "auto", and half and twice its excess over 1 per feature.
     n_splits : int
-        Random splits, over which the validation error is averaged.
+        Number of random splits over which the validation error is averaged.
     n_mixtures : int
-        Mixtures of the classifier.
+        Number of mixtures of the classifier.
     unlabeled : object
-        The marker of rows without a label.
+        The marker of unlabeled rows.
     random_state : int
-        Decides mixtures and splits.
+        Seeds the mixtures and splits.
     progress : Progress, optional
-        Hears how far it is.
+        Receives progress messages.
     **parameters : dict
         Other parameters of the mixture, such as `n_components`.
 
@@ -148,7 +148,7 @@ def tune(
     check_integer("n_splits", n_splits, 1)
     for name, given in (("truncations", truncations), ("row_sums", row_sums), ("thresholds", thresholds)):
         if given is not None and len(given) == 0:
-            raise InvalidParameterError("{name} is empty", advice="give at least one value to try", name=name)
+            raise InvalidParameterError("{name} is empty", advice="pass at least one value", name=name)
     progress = progress or Progress()
     codes, _ = encode_labels(y, unlabeled)
     if np.bincount(codes[codes >= 0]).max() < 2:

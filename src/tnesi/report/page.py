@@ -1,15 +1,16 @@
-"""The report of a run folder: one page that needs nothing but itself."""
+"""The report of a run folder: a self-contained HTML page."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tnesi.paper.run_folder import RunFolder
 from tnesi.paper.summary import summarize
 from tnesi.report import words
 from tnesi.report.figures.canvas import variables
-from tnesi.report.parts import Press, Section, Table
+from tnesi.report.parts import FigureWriter, Section, Table
 from tnesi.report.sections import labels_sections, likelihood_sections, table_sections, weights_sections
 from tnesi.report.text import write_tables
 from tnesi.system.files import replacing
@@ -18,19 +19,19 @@ Row = dict[str, Any]
 
 
 def write_report(folder: RunFolder, output: Path | None = None) -> Path:
-    """Write the page, each of its figures as a PNG in the folder's ``figures``, and ``summary.md`` and ``.csv``.
+    """Write the page, its figures as PNG files in ``figures``, and its tables as ``summary.md`` and ``summary.csv``.
 
     Parameters
     ----------
     folder : RunFolder
-        Of a reproduction, finished or not.
+        A reproduction, finished or not.
     output : path, optional
-        The page; ``report.html`` in the folder by default.
+        File for the page; by default ``report.html`` in the folder.
 
     Returns
     -------
     path : Path
-        Of the page.
+        The page.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def write_report(folder: RunFolder, output: Path | None = None) -> Path:
 
 
 def render(contents: Row) -> str:
-    """Return a page: `contents` has title, subtitle, banners, notes, quick, summary, sections, and name or footer."""
+    """Render the page; `contents` has title, subtitle, banners, notes, quick, summary, sections, and name or footer."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -63,21 +64,21 @@ def render(contents: Row) -> str:
 
 def _contents(folder: RunFolder) -> Row:
     configuration, rows = folder.configuration, summarize(folder)
-    press = Press(folder.path / "figures")
+    figures = FigureWriter(folder.path / "figures")
     kind = configuration["kind"]
     if kind == "table":
         summary = words.summary_of_table(configuration, folder.records, rows)
-        sections = table_sections(folder, rows, press)
+        sections = table_sections(folder, rows, figures)
     elif kind == "labels":
         summary = words.summary_of_labels(configuration, folder.records, rows)
-        sections = labels_sections(folder, rows, press)
+        sections = labels_sections(folder, rows, figures)
     elif kind == "likelihood":
         summary = words.summary_of_likelihood(rows)
-        sections = likelihood_sections(folder, press)
+        sections = likelihood_sections(folder, figures)
     else:
         summary = words.summary_of_weights(configuration, folder.records)
-        sections = weights_sections(folder, press)
-    sections += [*_times(configuration, folder.records), _circumstances(configuration)]
+        sections = weights_sections(folder, figures)
+    sections += [*_times(configuration, folder.records), _conditions(configuration)]
     of_paper = f"{configuration['reference']} of the paper, reproduced" if configuration.get("reference") else ""
     return {
         "title": configuration["title"],
@@ -92,7 +93,7 @@ def _contents(folder: RunFolder) -> Row:
 
 
 def _times(configuration: Row, records: list[Row]) -> list[Section]:
-    """Say where the time went. The runs of a mixture share its first layer, which is counted once."""
+    """Return a table of run times. Runs share the first layer of their mixture, which is counted once."""
     network = next((method["name"] for method in configuration.get("methods", ())), "")
     spent: dict[tuple[str, str, str], dict[Any, float]] = {}
     for i, record in enumerate(records):
@@ -109,25 +110,18 @@ def _times(configuration: Row, records: list[Row]) -> list[Section]:
     if not spent:
         return []
     cells = [
-        [
-            task,
-            method,
-            part,
-            f"{len(times):,}",
-            f"{sum(times.values()) / len(times):,.2f}",
-            f"{sum(times.values()):,.1f}",
-        ]
+        [task, method, part, f"{len(times):,}", f"{fmean(times.values()):,.2f}", f"{sum(times.values()):,.1f}"]
         for (task, method, part), times in spent.items()
     ]
-    columns = ["task", "network", "part", "times", "seconds each", "seconds in all"]
+    columns = ["task", "network", "part", "count", "mean seconds", "total seconds"]
     text = ""
     if any("first layer" in record.get("seconds", {}) for record in records):
-        text = "The first layer, learned once per mixture, includes finding the fields of the test rows."
+        text = "The first layer is learned once per mixture; its time includes the activities of the test rows."
     return [Section("Time", [Table("Time by part", columns, cells, heads=3)], text, results=False)]
 
 
-def _circumstances(configuration: Row) -> Section:
-    """Say how and on what the figures were measured."""
+def _conditions(configuration: Row) -> Section:
+    """Return the protocol, the machine and the versions."""
     sizes, data = configuration.get("sizes", {}), configuration.get("data", {})
     of_data = {
         f"data: {task['title']}": f"{data.get(task['name'], '')}, {sizes[task['name']][0]:,} training rows, "

@@ -1,4 +1,4 @@
-"""What a report page is made of; the template draws each kind of part."""
+"""The parts of a report page, as its template takes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DPI = 160
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text; the first columns, as many as `heads`, name the row."""
+    """A table of text. The first `heads` columns are row headers."""
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -28,12 +28,12 @@ class Table:
     heads: int = 1
     note: str = ""
     words: bool = False
-    """Whether the cells are words, which begin at the left, not numbers."""
+    """Whether cells are left-aligned text rather than numbers."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure as it stands in the page: drawn by the browser (`svg`), or a picture of pixels (`uri`)."""
+    """A figure in the page: vector graphics (`svg`) or a bitmap (`uri`)."""
 
     alt: str
     caption: str
@@ -44,7 +44,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Figures side by side, as many as there is room for: large ones two at most."""
+    """Figures side by side; at most two in a row if they are large."""
 
     kind: ClassVar[str] = "gallery"
     title: str
@@ -66,38 +66,38 @@ class Section:
     parts: list[Table | Gallery | Examples] = field(default_factory=list)
     text: str = ""
     results: bool = True
-    """Whether it shows results, which the notes of the page restrict."""
+    """Whether the notes of the page apply to it."""
 
 
-class Press:
-    """Makes figures ready for the page, and keeps each as a PNG in a folder for use elsewhere."""
+class FigureWriter:
+    """Converts figures for the page, and saves each as a PNG in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._names: set[str] = set()
 
-    def drawing(self, picture: Picture) -> Shown:
-        """Return a figure of lines and text, which takes its colors from the page."""
+    def vector(self, picture: Picture) -> Shown:
+        """Return a figure as vector graphics in the colors of the page."""
         from markupsafe import Markup
 
         picture = picture._replace(name=self._name(picture.name))
-        self._keep(picture.name, to_png(picture.figure, DPI))
+        self._write(picture.name, to_png(picture.figure, DPI))
         svg = Markup(to_svg(picture))  # made by ElementTree, which escapes all text
         return Shown(picture.alt, picture.caption, picture.wide, svg=svg)
 
-    def photograph(self, picture: Picture) -> Shown:
-        """Return a figure of pixels."""
-        png = self.keep(picture, dpi=220)
+    def bitmap(self, picture: Picture) -> Shown:
+        """Return a figure as a bitmap."""
+        png = self.save(picture, dpi=220)
         return Shown(picture.alt, picture.caption, picture.wide, uri=data_uri(png))
 
-    def keep(self, picture: Picture, dpi: int = DPI) -> bytes:
-        """Keep a figure that does not stand in the page as it is."""
+    def save(self, picture: Picture, dpi: int = DPI) -> bytes:
+        """Save a figure; return the PNG."""
         png = to_png(picture.figure, dpi)
-        self._keep(self._name(picture.name), png)
+        self._write(self._name(picture.name), png)
         return png
 
     def _name(self, wanted: str) -> str:
-        """Return a name that is safe for a file and an identifier, and not taken."""
+        """Return a unique name that is safe for files and identifiers."""
         stem = re.sub(r"[^a-z0-9+]+", "-", wanted.lower()).strip("-")[:80] or "figure"
         name, n = stem, 1
         while name in self._names:
@@ -106,7 +106,7 @@ class Press:
         self._names.add(name)
         return name
 
-    def _keep(self, name: str, png: bytes) -> None:
+    def _write(self, name: str, png: bytes) -> None:
         self._folder.mkdir(exist_ok=True)
         with replacing(self._folder / f"{name}.png") as temporary:
             temporary.write_bytes(png)

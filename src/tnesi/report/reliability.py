@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: the reliability plot."""
+"""Reliability plot: the accuracy of predictions by their probability."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _FEW = 10
 def plot_reliability(
     results: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]], *, n_bins: int = 15, n_columns: int = 3
 ) -> Figure:
-    """Draw how often predictions are right, by the probability that they were given.
+    """Plot the share of correct predictions by their probability.
 
     Parameters
     ----------
     results : dict of str to (probability, right)
-        A panel for each: the probabilities of the predicted classes, and whether these are right.
+        The probabilities of the predicted classes, and whether these are correct. Each entry is a panel.
     n_bins : int
-        Bins of equal width between 0 and 1. The area of a point grows with the number of predictions in its bin;
-        with fewer than ten it is hollow.
+        Number of bins of equal width. The area of a point grows with the number of predictions in its bin; points
+        of fewer than ten are hollow.
     n_columns : int
-        Panels in a row.
+        Number of panels side by side.
 
     Returns
     -------
@@ -63,6 +63,6 @@ def plot_reliability(
             axes.set_ylim(0, 1.05)
             error = f"calibration error {100 * calibration_error(probability, right):.1f} %"
             axes.set_title(f"{name}\n{error}", color=INK, fontsize=9)
-            axes.set_xlabel("probability given")
-            axes.set_ylabel("share that is right")
+            axes.set_xlabel("predicted probability")
+            axes.set_ylabel("share of correct predictions")
         return figure

@@ -57,7 +57,7 @@ def text_tables(folder: RunFolder) -> list[TextTable]:
 
 
 def write_tables(folder: RunFolder) -> None:
-    """Write ``summary.md``, the tables as Markdown, and ``summary.csv``, a line per setting with all that is known."""
+    """Write the tables to ``summary.md``, and all values to ``summary.csv``, with a line per setting."""
     lines = []
     for title, columns, rows in text_tables(folder):
         lines += [f"## {title}", ""]
@@ -77,7 +77,7 @@ def write_tables(folder: RunFolder) -> None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of a summary without levels: the mean of ``ours`` is ``ours_mean``."""
+    """Flatten a row of a summary: the mean of ``ours`` becomes ``ours_mean``."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         flat |= {f"{key}_{part}": one for part, one in value.items()} if isinstance(value, dict) else {key: value}
@@ -85,7 +85,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _methods(configuration: dict[str, Any], found: list[dict[str, Any]]) -> list[TextTable]:
-    """Return a table of errors with a column per labeling method, and one of what is known of "auto"."""
+    """Return a table of errors with a column per labeling method, and one about "auto"."""
     titles = {task["name"]: task["title"] for task in configuration["tasks"]}
     methods = [method["name"] for method in configuration["methods"]]
     errors, autos = [], []
@@ -101,7 +101,7 @@ def _methods(configuration: dict[str, Any], found: list[dict[str, Any]]) -> list
     known = ["task", "per class"]
     last = ["mean top probability %", "calibration error %", "seconds", "chosen (runs)"]
     tables = [TextTable("Test error %, mean ± SEM", [*known, *methods, "auto minus best"], errors)]
-    return [*tables, TextTable("What auto does", [*known, *last], autos)] if autos else tables
+    return [*tables, TextTable("Methods chosen by auto", [*known, *last], autos)] if autos else tables
 
 
 def _value(summary: dict[str, Any] | None) -> str:

@@ -16,10 +16,10 @@ from tnesi.paper.weights import wanted_networks
 Row = dict[str, Any]
 
 CLEAR = 2.0
-"""A difference of more joint standard errors than this is called clear."""
+"""Differences of more joint standard errors than this are called clear."""
 
 CLOSE = 0.01
-"""Log-likelihoods that differ by less, in nats per row, are called close."""
+"""Log-likelihoods that differ by less than this, in nats per row, are called close."""
 
 QUICK = "A quick test with fewer rows, fields and runs, not comparable with the paper."
 
@@ -91,7 +91,7 @@ def verdict(row: Row) -> str:
     distance = row["distance"]
     if isnan(distance):
         return "▼ lower" if row["ours"]["mean"] <= row["paper"]["mean"] else "▲ higher"
-    return "≈ alike" if abs(distance) <= CLEAR else "▼ better" if distance < 0 else "▲ worse"
+    return "≈ equal" if abs(distance) <= CLEAR else "▼ better" if distance < 0 else "▲ worse"
 
 
 def summary_of_table(configuration: Row, records: list[Row], rows: list[Row]) -> str:

@@ -1,4 +1,4 @@
-"""The report of a studio: a self-contained page."""
+"""The report of a studio: a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tnesi.report.fields import plot_fields, plot_rows
 from tnesi.report.figures.canvas import Picture
 from tnesi.report.labels import second_layer_lines
 from tnesi.report.page import render
-from tnesi.report.parts import Gallery, Press, Section, Shown, Table
+from tnesi.report.parts import FigureWriter, Gallery, Section, Shown, Table
 from tnesi.studio.learned import Learned
 from tnesi.studio.session import Session
 from tnesi.studio.shown import Features, ShownPictures
@@ -44,8 +44,8 @@ def write_summary(session: Session, learned: Learned, path: Path) -> None:
                 *_pictures(session, learned, path.parent),
                 _steps(state["history"]),
             ],
-            "footer": "Made by tnesi label. The expected error is an estimate from the labels and the data: only "
-            "labels that were not used for learning can tell the true one.",
+            "footer": "Made by tnesi label. The expected error is an estimate; measure the true error "
+            "with labels that were not used for learning.",
         }
     )
     path.write_text(page, encoding="utf-8", errors="replace")
@@ -83,7 +83,7 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
     rows_shown = session.shown
     if not isinstance(rows_shown, ShownPictures):
         return [] if rows_shown.features is None else [_words(rows_shown.features, learned)]
-    press = Press(folder)
+    figures = FigureWriter(folder)
     least = learned.order(None, "uncertain")[:_DOUBTFUL].tolist()
     most = [row for k in range(len(learned.names)) for row in learned.typical(k)[:_OF_EACH].tolist()]
     shown: list[Shown] = []
@@ -91,12 +91,12 @@ def _pictures(session: Session, learned: Learned, folder: Path) -> list[Section]
         titles = [learned.names[learned.best[row]] for row in rows_of]
         values, shape = rows_shown.printed(rows_of)
         figure = plot_rows(values, shape=shape, n_columns=12, titles=titles)
-        shown.append(press.photograph(Picture(title, figure, title, title, wide=True)))
+        shown.append(figures.bitmap(Picture(title, figure, title, title, wide=True)))
     if rows_shown.draws_fields:
         model = learned.named_model()
         assert model is not None
         alt = "Learned fields, each with the column of its classes beside it"
-        shown.append(press.photograph(Picture("fields", plot_fields(model, shape=shape), alt, alt, wide=True)))
+        shown.append(figures.bitmap(Picture("fields", plot_fields(model, shape=shape), alt, alt, wide=True)))
     return [Section("Pictures", [Gallery("", shown, "Below each example: its class.")])]
 
 

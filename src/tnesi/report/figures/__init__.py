@@ -1,1 +1,1 @@
-"""Figures of the report, each drawn small enough to be read on a phone."""
+"""Figures of the report, small enough for a phone."""

@@ -1,7 +1,7 @@
-"""Shared by all figures: colors for light and dark pages, axes, and SVG that uses the colors of the page.
+"""Colors, axes and SVG output, shared by all figures.
 
-A figure is drawn in the colors of the light theme. In the SVG each of them becomes a variable of the page's style
-sheet, so that one drawing serves both themes.
+Figures are drawn in the colors of the light theme. In SVG output, colors become CSS variables of the page, so that one
+drawing serves both themes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Grid = Literal["both", "none"]
 
 WIDTH, HEIGHT = 4.4, 3.3
-"""Inches; 317 units of the SVG, about as many as a phone has pixels, so that text keeps its size there."""
+"""Inches. The width is 317 SVG units, about that of a phone in pixels, so that text is not scaled down."""
 
 COLORS = {
     "ink": ("#1c2024", "#e6e8ea"),
@@ -53,7 +53,7 @@ INK, MUTED, LINE, PAGE = (COLORS[role][0] for role in ("ink", "muted", "line", "
 
 
 class Picture(NamedTuple):
-    """A figure for the page, and what is said of it to those who see it and to those who do not."""
+    """A figure with its caption and alternative text."""
 
     name: str
     figure: Figure
@@ -63,13 +63,13 @@ class Picture(NamedTuple):
 
 
 def variables(dark: bool) -> str:
-    """Return the colors as variables of a style sheet."""
+    """Return the colors as CSS variables."""
     return "".join(f"--{role}:{pair[dark]};" for role, pair in COLORS.items())
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw within this: plain text (nothing of it is a formula), and SVG with text as text."""
+    """Configure Matplotlib for the block: no math in labels, and text in SVG files remains text."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -79,16 +79,16 @@ def drawing() -> Iterator[None]:
         "axes.formatter.useoffset": False,
     }  # fmt: skip
     with mpl.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the page's fonts have more letters than matplotlib's
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # browsers have more fonts than Matplotlib
         yield
 
 
 def new_axes(width: float = WIDTH, height: float = HEIGHT, grid: Grid = "both") -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes, calm: two spines, a faint grid."""
+    """Return a figure with one pair of axes, two spines and a faint grid."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAGE)
-    return figure, _calm(figure.add_subplot(facecolor="none"), grid)
+    return figure, _styled(figure.add_subplot(facecolor="none"), grid)
 
 
 def new_panels(n: int, columns: int) -> tuple[Figure, list[Axes]]:
@@ -97,10 +97,10 @@ def new_panels(n: int, columns: int) -> tuple[Figure, list[Axes]]:
 
     columns, rows = min(n, columns), -(-n // columns)
     figure = Figure(figsize=(0.6 + 2.6 * columns, 0.8 + 2.1 * rows), layout="constrained", facecolor=PAGE)
-    return figure, [_calm(figure.add_subplot(rows, columns, 1 + i, facecolor="none"), "both") for i in range(n)]
+    return figure, [_styled(figure.add_subplot(rows, columns, 1 + i, facecolor="none"), "both") for i in range(n)]
 
 
-def _calm(axes: Axes, grid: Grid) -> Axes:
+def _styled(axes: Axes, grid: Grid) -> Axes:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED)
     axes.tick_params(which="both", colors=INK, width=0.6, length=3)
@@ -114,7 +114,7 @@ def _calm(axes: Axes, grid: Grid) -> Axes:
 
 
 def log_y(axes: Axes, values: Sequence[float]) -> None:
-    """Make the y axis logarithmic, with plain numbers at its ticks; leave it linear where a value has no logarithm."""
+    """Make the y axis logarithmic with plain numbers at the ticks, unless a value is not positive."""
     low, high = min(values), max(values)
     if low <= 0:
         axes.set_ylim(bottom=0)
@@ -142,13 +142,13 @@ def set_ticks(axis: Axis, values: Sequence[float]) -> None:
 
 
 def label(text: object, most: int = 28) -> str:
-    """Return a text that can be drawn: short, on one line, of letters that XML can hold."""
+    """Return text for a label: printable, on one line, shortened."""
     short = "".join(c if c.isprintable() else "\ufffd" for c in str(text))
     return short if len(short) <= most else short[: most - 1] + "\u2026"
 
 
 def spread(at: npt.ArrayLike, gap: float) -> Array:
-    """Move positions between 0 and 1 apart until neighbors are at least `gap` from one another, as far as they fit.
+    """Move positions between 0 and 1 apart so that neighbors differ by at least `gap`, if there is room.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def spread(at: npt.ArrayLike, gap: float) -> Array:
     """
     order = np.argsort(np.asarray(at), kind="stable")
     gap = min(gap, 1 / max(len(order) - 1, 1))
-    blocks: list[tuple[float, int]] = []  # middle and number of positions that touch
+    blocks: list[tuple[float, int]] = []  # center and number of adjacent positions
 
     def within(middle: float, n: int) -> tuple[float, int]:
         half = gap * (n - 1) / 2
@@ -176,7 +176,7 @@ def spread(at: npt.ArrayLike, gap: float) -> Array:
 def to_png(figure: Figure, dpi: int) -> bytes:
     with drawing(), io.BytesIO() as out:
         figure.savefig(out, format="png", dpi=dpi)
-        figure.set_layout_engine("none")  # it is laid out now
+        figure.set_layout_engine("none")  # the layout is done
         return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Our results among those of other methods (the paper's Figs. 5 and 6)."""
+"""Our results compared with those of other methods (the paper's Figs. 5 and 6)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TRAINING_LABELS = (100, 600, 1000, 3000)
 
 _OURS, _PAPER = COLORS["first"][0], COLORS["second"][0]
 _CLEAR = {"facecolor": PAGE, "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-"""Behind names, so that lines do not cross them."""
+"""Background of names, which covers the lines behind them."""
 
 
 @dataclass
 class System:
-    """A method with its errors by number of training labels, and how many labels tuning took on top."""
+    """A method with its errors by number of training labels, and the number of additional labels for tuning."""
 
     name: str
     tuning: int
@@ -44,9 +44,9 @@ class System:
 
 
 def systems(rows: list[dict[str, Any]]) -> list[System]:
-    """Return ours (of `rows`, see `summarize`), the paper's networks, and the other methods it compares them with.
+    """Return our results (`rows`, see `summarize`), the paper's networks, and the methods it compares them with.
 
-    The networks take no labels for tuning beyond the 10 per class that they also learn from.
+    The networks need no labels for tuning beyond the 10 per class that they also learn from.
     """
     found: dict[str, System] = {}
     for row in rows:
@@ -65,7 +65,7 @@ def systems(rows: list[dict[str, Any]]) -> list[System]:
 
 
 def bar_pictures(rows: list[dict[str, Any]]) -> list[Picture]:
-    """Draw Fig. 5: for each number of training labels, the methods from best to worst."""
+    """Plot the methods from best to worst for each number of training labels (Fig. 5)."""
     return [_bars(n, systems(rows)) for n in TRAINING_LABELS]
 
 
@@ -88,12 +88,12 @@ def _bars(n_labels: int, every: list[System]) -> Picture:
         axes.tick_params(length=0, labelbottom=False)
         title = f"{n_labels:,} training labels"
         figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=10, fontweight="bold")
-    said = ", ".join(f"{s.name} {e:.2f} %" for s, e in zip(shown, errors, strict=True))
-    return Picture(f"bars-{n_labels}", figure, f"Test error with {title}, best first: {said}.")
+    values = ", ".join(f"{s.name} {e:.2f} %" for s, e in zip(shown, errors, strict=True))
+    return Picture(f"bars-{n_labels}", figure, f"Test error with {title}, best first: {values}.")
 
 
 def scatter_pictures(rows: list[dict[str, Any]]) -> list[Picture]:
-    """Draw Fig. 6: error against training labels, and against all labels that a method has seen."""
+    """Plot the error against training labels, and against all labels that a method used (Fig. 6)."""
     every = systems(rows)
     return [_scatter("training-labels", every, False), _scatter("total-labels", every, True)]
 
@@ -115,13 +115,9 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
         what = "labels in total: training and tuning" if total else "training labels"
         axes.set(xlabel=what, ylabel="test error %")
         _name_lines(axes, every, total)
-    caption = (
-        "All labels seen: those for training and those for choosing parameters."
-        if total
-        else "Labels seen in training."
-    )
-    said = "; ".join(f"{s.name} {min(s.error.values()):.2f} to {max(s.error.values()):.2f} %" for s in every)
-    alt = f"Test error against {what}, one line per method, lower and further left is better. Range of errors: {said}."
+    caption = "All labels used: for training and for choosing parameters." if total else "Labels used in training."
+    values = "; ".join(f"{s.name} {min(s.error.values()):.2f} to {max(s.error.values()):.2f} %" for s in every)
+    alt = f"Test error against {what}, one line per method. Range of errors: {values}."
     return Picture(name, figure, alt, caption)
 
 
@@ -131,7 +127,7 @@ def _points(system: System, total: bool) -> tuple[list[int], list[float]]:
 
 
 def _name_lines(axes: Axes, every: list[System], total: bool) -> None:
-    """Write the names where the lines begin: in columns, and alone where a line begins by itself."""
+    """Write names where lines start, in columns where several start together."""
     if not total:
         _name_column(axes, [s for s in every if min(s.error) == TRAINING_LABELS[0]], total, right=False)
         for system in every:

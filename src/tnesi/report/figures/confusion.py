@@ -1,4 +1,4 @@
-"""Confusion matrices: mistakes in the foreground, readable for two classes and for fifty-two."""
+"""Confusion matrices that emphasize mistakes, for 2 to 52 classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 16
 
 
 def mean_confusion(records: list[dict[str, Any]]) -> Array:
-    """Return the mean over runs of the share of each true class (rows) that was taken for each class, in percent."""
+    """Return the mean confusion matrix of runs, in percent of each true class (rows)."""
     counts = np.array([record["confusion"] for record in records], float)
     share: Array = 100 * counts / np.maximum(counts.sum(axis=2, keepdims=True), 1)
     return np.asarray(share.mean(axis=0))
@@ -38,7 +38,7 @@ def worst_pairs(share: Array, classes: list[str], n: int = 6) -> list[tuple[str,
 
 
 def plot_confusion(name: str, share: Array, classes: list[str], caption: str) -> Picture:
-    """Draw a matrix of percentages; mistakes are colored on their own scale, from the rarest to the most frequent."""
+    """Plot a matrix of percentages; mistakes have their own color scale."""
     from matplotlib.colors import PowerNorm
 
     k, many = len(share), len(share) > MANY
@@ -63,13 +63,13 @@ def plot_confusion(name: str, share: Array, classes: list[str], caption: str) ->
                     cell = axes.text(j, i, text, ha="center", va="center", fontsize=7, color=INK)
                     cell.set_in_layout(False)  # measuring many cells is slow
     right = float(np.mean(np.diagonal(share)))
-    said = ", ".join(f"{t} taken for {p} {value:.1f} %" for t, p, value in worst_pairs(share, classes, 4))
-    alt = f"Confusion matrix, {caption}: {right:.1f} % right, mean of the classes. Most frequent: {said or 'none'}."
+    worst = ", ".join(f"{t} as {p} {value:.1f} %" for t, p, value in worst_pairs(share, classes, 4))
+    alt = f"Confusion matrix, {caption}: {right:.1f} % correct, mean over classes. Main mistakes: {worst or 'none'}."
     return Picture(name, figure, alt, caption, wide=many)
 
 
 def _fading(role: str) -> ListedColormap:
-    """Return a scale from nothing to a color, which shows on a light page and on a dark one."""
+    """Return a color map from transparent to a color that is visible on light and dark pages."""
     from matplotlib.colors import ListedColormap, to_rgb
 
     light, dark = (np.array(to_rgb(color)) for color in COLORS[role])

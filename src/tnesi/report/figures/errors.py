@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _BESIDE = 1.07
-"""The paper's values stand a little to the right of ours, which they would hide."""
+"""Factor that moves the paper's values to the right of ours, which they would hide."""
 
 
 def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) -> Picture:
-    """Draw the means with their standard errors, single runs as faint dots, the paper's as open diamonds.
+    """Plot means with standard errors, single runs as faint dots, and the paper's results as open diamonds.
 
     Parameters
     ----------
     rows : list of dict
-        One task's settings, of `tnesi.paper.summary.summarize`.
+        The settings of a task, from `tnesi.paper.summary.summarize`.
     records : list of dict
-        Its runs.
+        The runs of the task.
     """
     with drawing():
         figure, axes = new_axes(4.8, 3.4)
@@ -58,17 +58,17 @@ def error_by_labels(name: str, title: str, rows: list[Row], records: list[Row]) 
         log_y(axes, drawn)
         axes.set(xlabel="labels in total", ylabel="test error %")
         axes.legend(frameon=False, labelcolor="linecolor", loc="upper right", handlelength=1.6)
-    said = "; ".join(f"{row['method']}, {row['n_labels']:,} labels: {row['ours']['mean']:.2f} %" for row in rows)
+    values = "; ".join(f"{row['method']}, {row['n_labels']:,} labels: {row['ours']['mean']:.2f} %" for row in rows)
     caption = (
         "Mean and standard error of the runs; faint dots are single runs. Lower is better; both axes are logarithmic."
     )
     if any(row["paper"] for row in rows):
         caption += " Open diamonds: the paper."
-    return Picture(f"error-{name}", figure, f"{title}: test error by number of labels. {said}.", caption)
+    return Picture(f"error-{name}", figure, f"{title}: test error by number of labels. {values}.", caption)
 
 
 def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
-    """Draw the error by labels per class: a panel for each task, a line for each method."""
+    """Plot the error by labels per class, with a panel per task and a line per method."""
     tasks, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("task", "method"))
     ticks = sorted({row["labels_per_class"] for row in rows})
     with drawing():
@@ -99,17 +99,17 @@ def error_by_method(titles: dict[str, str], rows: list[Row]) -> Picture:
             figure.legend(*handles, loc="outside upper left", ncols=len(methods), **look)
         else:
             panels[0].legend(*handles, loc="upper right", **look)
-    said = "; ".join(
+    values = "; ".join(
         f"{titles[row['task']]}, {row['method']}, {row['labels_per_class']}: {row['ours']['mean']:.2f} %"
         for row in rows
     )
-    alt = f"Test error by number of labels per class, a panel for each task, a line for each method. {said}."
-    caption = "Mean and standard error over the draws of labels. Both axes are logarithmic, each panel has its own."
+    alt = f"Test error by number of labels per class, with a panel per task and a line per method. {values}."
+    caption = "Mean and standard error over the draws of labels. Both axes are logarithmic and differ between panels."
     return Picture("error-by-method", figure, alt, caption, wide=True)
 
 
 def _series(axes: Axes, method: str, color: str, rows: list[Row], runs: list[tuple[int, float]]) -> list[float]:
-    """Draw one network; return the errors that the axis must hold."""
+    """Plot one network; return all errors that were plotted."""
     jitter = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(runs)))
     x, y = np.array(runs, float).reshape(-1, 2).T
     axes.plot(x * jitter, y, "o", color=color, alpha=0.3, markersize=3, markeredgewidth=0)
@@ -121,7 +121,7 @@ def _series(axes: Axes, method: str, color: str, rows: list[Row], runs: list[tup
 
 
 def _published(axes: Axes, method: str, color: str, rows: list[Row]) -> list[float]:
-    """Draw one network of the paper, once, however many of ours are compared with it."""
+    """Plot one network of the paper; return its errors."""
     found = {row["n_labels"]: row for row in rows if row["paper"] and row["paper_method"] == method}
     mine = [found[n] for n in sorted(found)]
     axes.errorbar(

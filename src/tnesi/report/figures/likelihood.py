@@ -1,4 +1,4 @@
-"""Likelihood, free energy and test error while the first layer learns, by degree of truncation (the paper's Fig. 4)."""
+"""Likelihood, free energy and test error over the iterations, by degree of truncation (the paper's Fig. 4)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,12 @@ _STEPS = [colors[0] for role, colors in COLORS.items() if role.startswith("step"
 
 
 def likelihood_pictures(records: list[Record], truncations: Sequence[object]) -> list[Picture]:
-    """Draw what the records hold: thin lines are single seeds, thick ones their means."""
+    """Plot the curves in the records; thin lines are single seeds, thick ones their means."""
     panels = (
-        (
-            "log-likelihood",
-            "iteration",
-            "log_likelihood",
-            "Exact log-likelihood on a sample of the training rows",
-            False,
-        ),
-        (
-            "log-likelihood-end",
-            "iteration",
-            "log_likelihood",
-            "The same: the means, the last iterations magnified",
-            True,
-        ),
-        ("free-energy", "iteration", "free_energy", "Truncated free energy: what learning increases", False),
-        ("free-energy-end", "iteration", "free_energy", "The same: the means, the last iterations magnified", True),
+        ("log-likelihood", "iteration", "log_likelihood", "Exact log-likelihood of a sample of training rows", False),
+        ("log-likelihood-end", "iteration", "log_likelihood", "Mean log-likelihood in the last iterations", True),
+        ("free-energy", "iteration", "free_energy", "Truncated free energy, which learning increases", False),
+        ("free-energy-end", "iteration", "free_energy", "Mean free energy in the last iterations", True),
         ("error-iterations", "iteration", "error", "Test error over the iterations", False),
         ("error-seconds", "seconds", "error", "Test error over time", False),
     )
@@ -59,7 +47,7 @@ def curve(record: Record, x: str, y: str) -> Curve:
 
 
 def mean_curve(curves: list[Curve]) -> Curve:
-    """Return the mean of curves over the points that all of them have; interrupted ones are shorter."""
+    """Return the mean of curves over their common points; those of interrupted runs are shorter."""
     n = min(len(x) for x, _ in curves)
     return np.mean([x[:n] for x, _ in curves], axis=0), np.mean([y[:n] for _, y in curves], axis=0)
 
@@ -84,8 +72,8 @@ def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Cu
         _frame(axes, list(means.values()), end)
         axes.set(xlabel="seconds" if x == "seconds" else "iteration", ylabel=_UNIT[y])
         _name_lines(axes, means, color)
-    said = ", ".join(f"C' = {c}: {m[1][-1]:.3f}" for c, m in means.items())
-    return Picture(name, figure, f"{caption}, by number of fields C' that explain a point. At the end {said}.", caption)
+    values = ", ".join(f"C' = {c}: {m[1][-1]:.3f}" for c, m in means.items())
+    return Picture(name, figure, f"{caption}, by truncation C'. Final values: {values}.", caption)
 
 
 _UNIT = {"log_likelihood": "log-likelihood (nats)", "free_energy": "free energy (nats)", "error": "test error %"}
@@ -102,7 +90,7 @@ def _log_seconds(axes: Axes, seconds: Array) -> None:
 
 
 def _frame(axes: Axes, means: list[Curve], end: bool) -> None:
-    """Leave out the start, far below all the rest; at the end, magnify what the best curve still gains."""
+    """Set the limits: omit the start, far below the rest; with `end`, show the last gains of the best curve."""
     last = max(float(x[-1]) for x, _ in means)
     first = 0.6 * last if end else min(1.0, last)
     if "log" in (axes.get_xscale(), axes.get_yscale()) or last <= 0:
@@ -115,7 +103,7 @@ def _frame(axes: Axes, means: list[Curve], end: bool) -> None:
 
 
 def _name_lines(axes: Axes, means: dict[object, Curve], color: dict[object, str]) -> None:
-    """Write C' at the right, level with the ends of the lines as far as there is room."""
+    """Write C' to the right of the lines, level with their ends as far as there is room."""
     low, high = axes.get_ylim()
     ends = [(float(x[-1]), float(np.clip(y[-1], low, high))) for x, y in means.values()]
     levels = axes.transAxes.inverted().transform(axes.transData.transform(ends))[:, 1]
