@@ -1,4 +1,4 @@
-"""Accuracy on MNIST, and how well row_sum="auto" chooses."""
+"""Accuracy on MNIST, and the quality of row_sum="auto"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tnesi.report import plot_reliability
 
 
 def accuracy(options: argparse.Namespace) -> list[Row]:
-    """Test error with all, 100 and 3,000 labels; one first layer per seed serves the three."""
+    """Test error with all, 100 and 3,000 labels, which share a first layer per seed."""
     mnist = options.mnist
     errors: dict[int, list[float]] = {0: [], 10: [], 300: []}
     for seed in range(options.seeds):
@@ -70,7 +70,7 @@ def calibration(options: argparse.Namespace) -> list[Row]:
 
 
 def unknown(options: argparse.Namespace) -> list[Row]:
-    """Two classes without any label: how many of their test rows are said to be unknown, and how many of the others."""
+    """Shares of the test rows predicted as unknown, of two classes without labels and of the others."""
     mnist, rows = options.mnist, []
     for per_class in (1, 10):
         found, false, share, wrong = [], [], [], []
@@ -88,7 +88,7 @@ def unknown(options: argparse.Namespace) -> list[Row]:
         what = f"two classes unlabeled, {per_class} per class:"
         rows += [
             Row(f"{what} found as unknown", float(np.mean(found)), "%", note=f"worst {min(found):.1f}"),
-            Row(f"{what} others taken for unknown", float(np.mean(false)), "%", note=f"worst {max(false):.1f}"),
+            Row(f"{what} others predicted as unknown", float(np.mean(false)), "%", note=f"worst {max(false):.1f}"),
             Row(f"{what} error on the others", float(np.mean(wrong)), "%", note=f"worst {max(wrong):.1f}"),
             Row(f"{what} unknown share minus truth", float(np.mean(share)), "points"),
         ]

@@ -1,13 +1,13 @@
-"""What an iteration costs, part by part: constants fitted to small sizes, checked on a size they were not fitted on.
+"""Cost model of an iteration by parts: constants are fitted to small sizes and checked on another one.
 
-With N rows of D features, C fields, C' of them for a row, G grains of rows, lists of g fields made from S rows:
+For N rows of D features, C fields, truncation C', G grains of rows, and lists of g fields from S rows:
 
-search      N (g + C') D          the rows' products with the fields of a list and their own
-statistics  N C' D  and  G C D    sums over the rows, and their addition to the sums of all fields once a grain
+search      N (g + C') D          products of rows with the fields of a list and their own
+statistics  N C' D  and  G C D    sums over the rows, added to the sums of all fields once per grain
 lists       S C'^2                every third iteration
 weights     C D                   W and its logarithms
 
-Memory is that of the rows, a number of bytes for each of the C D weights, and a constant.
+Memory is that of the rows, a number of bytes per weight (C D), and a constant.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Size(NamedTuple):
         return self.side**2
 
     def terms(self) -> dict[str, list[float]]:
-        """What each part of an iteration is proportional to."""
+        """Return the factors to which the parts of an iteration are proportional."""
         n, d, c, t = self.rows, self.features, self.fields, self.truncation
         grains = -(-n // 65536)
         sample = n // max(1, n // max(65536, 8 * c))
@@ -111,7 +111,7 @@ class Size(NamedTuple):
 
     @property
     def memory_of_rows(self) -> float:
-        """Bytes that are known: activities, and sums, hashes and constants."""
+        """Return the known bytes: activities, sums, hashes and constants."""
         return self.rows * (8 * self.truncation + 4 + 40)
 
     @property
@@ -127,13 +127,13 @@ def _measure(size: Size) -> dict[str, Any]:
 
 
 def _best(sizes: list[Size]) -> list[dict[str, Any]]:
-    """Measure all sizes several times, in turn, so that a slow moment of the machine does not hit one of them alone."""
+    """Measure all sizes several times in turn, so that a slow phase of the machine does not affect only one."""
     turns = [[_measure(size) for size in sizes] for _ in range(TURNS)]
     return [{key: min(one[key] for one in found) for key in found[0]} for found in zip(*turns, strict=True)]
 
 
 def _constants(sizes: list[Size], measured: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Fit each part by itself, to relative errors."""
+    """Fit each part separately to relative errors."""
     constants = {}
     for part in KERNELS:
         terms = np.array([size.terms()[part] for size in sizes])
@@ -143,7 +143,7 @@ def _constants(sizes: list[Size], measured: list[dict[str, Any]]) -> dict[str, n
 
 
 def _memory_constants(sizes: list[Size], measured: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return the bytes for each weight, and those that are there in any case."""
+    """Return the bytes per weight and the constant."""
     terms = np.array([[size.weights, 1.0] for size in sizes])
     rest = np.array([found["memory"] - size.memory_of_rows for size, found in zip(sizes, measured, strict=True)])
     per_weight, other = nnls(terms, rest)[0]

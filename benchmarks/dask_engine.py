@@ -1,7 +1,7 @@
-"""Dask workers against each other and against threads: seconds of an iteration, in one run.
+"""Dask workers compared with each other and with threads: seconds per iteration, in one run.
 
-They take turns, three iterations at a time (one of which rebuilds the lists of neighbors), so that what else
-the machine has to do hits all of them; the best turn of each counts.
+They take turns of three iterations (one of which rebuilds the lists of neighbors), so that other load on the machine
+affects all of them. The best turn of each counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def many_digits(digits: npt.NDArray[np.uint8], copies: int) -> npt.NDArray[np.ui
 
 
 class Contender:
-    """An engine in the middle of learning."""
+    """An engine during learning."""
 
     def __init__(self, name: str, engine: Engine, fields: Fields, search: NeighborSearch) -> None:
         self.name, self.engine, self.search = name, engine, copy.copy(search)

@@ -3,9 +3,8 @@
     python benchmarks/encode_tables.py [--data FOLDER] [--mixtures 4]
 
 The error is transductive: rows without a label are learned from and predicted. `FOLDER` holds CSV files without a
-header, the class in the last column (TNESI_DATA/tables by default); those that are not there are left out. Logistic
-regression gets the same encoded rows, and, as people would do it without the encoder, standardized numbers and one-hot
-categories.
+header, the class in the last column (TNESI_DATA/tables by default); missing files are skipped. Logistic
+regression gets the same encoded rows, or standardized numbers and one-hot categories, as is usual without the encoder.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def tables(folder: Path) -> Iterator[tuple[str, Any, Array]]:
 
 
 def customers(n: int = 2_000, seed: int = 0) -> tuple[pd.DataFrame, Array]:
-    """Make up a table of customers: three groups that differ in most columns, none of which decides alone."""
+    """Generate a table of customers: three groups that differ in most columns, none of which is decisive."""
     rng = np.random.default_rng(seed)
     group = rng.choice(3, n, p=[0.5, 0.3, 0.2])
 
@@ -86,7 +85,7 @@ def customers(n: int = 2_000, seed: int = 0) -> tuple[pd.DataFrame, Array]:
 
 
 def plain(frame: pd.DataFrame) -> Array:
-    """Return what people would make of a table: standardized numbers, one-hot categories, gaps filled in."""
+    """Return a table as is usual: standardized numbers, one-hot categories, imputed values."""
     frame = frame.copy()
     for column in frame.columns:
         values = frame[column]

@@ -1,10 +1,10 @@
-"""Documents with few labels: TextEncoder and SimpletronClassifier beside logistic regression and naive-Bayes EM.
+"""Documents with few labels: TextEncoder and SimpletronClassifier compared with logistic regression and naive-Bayes EM.
 
     python benchmarks/encode_texts.py [--data FOLDER] [--model MODEL] [--mixtures 2] [--validate] [--words]
 
 `FOLDER` holds one folder of .txt files for each class (TNESI_DATA/bbc by default). Six sevenths of the documents are
 for training; --validate tests on a part of these instead, to compare encoders without the test documents. --words
-leaves out the embeddings, which need tnesi[embed].
+omits the embeddings, which need tnesi[embed].
 
 Logistic regression learns from the labeled rows only; naive-Bayes EM (Nigam et al. 2000) from the word counts of all
 rows.
@@ -99,10 +99,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     folder = Path(os.environ.get("TNESI_DATA", ".")) / "bbc"
     parser.add_argument("--data", type=Path, default=folder, help="folder of folders (default: %(default)s)")
-    parser.add_argument("--model", default="all-MiniLM-L6-v2", help="of sentence-transformers (default: %(default)s)")
+    parser.add_argument(
+        "--model", default="all-MiniLM-L6-v2", help="sentence-transformers model (default: %(default)s)"
+    )
     parser.add_argument("--mixtures", type=int, default=2, help="mixtures for each encoder (default: %(default)s)")
     parser.add_argument("--validate", action="store_true", help="test on a part of the training documents")
-    parser.add_argument("--words", action="store_true", help="leave out the embeddings")
+    parser.add_argument("--words", action="store_true", help="omit the embeddings")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     measure("words", TextEncoder(), options)

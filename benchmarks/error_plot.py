@@ -1,4 +1,4 @@
-"""Error against the number of labels, for several ways to choose them."""
+"""Plot the error against the number of labels, for several ways to choose them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tnesi.report.figures.canvas import INK, SERIES, drawing, log_x, log_y, new_
 
 Array = npt.NDArray[Any]
 Panel = tuple[str, Sequence[int], Mapping[str, Array]]
-"""A title, numbers of labels, and for each way the errors (runs x numbers)."""
+"""A title, numbers of labels, and the errors (runs x numbers) for each way to choose."""
 
 
 def plot_errors(shown: Sequence[Panel], x_label: str) -> Any:
-    """Return a figure with a panel for each data set: the mean, and a band from the best to the worst."""
+    """Return a figure with a panel per data set: means, and bands from the best to the worst."""
     with drawing():
         figure, panels = new_panels(len(shown), 2)
         for axes, (title, numbers, ways) in zip(panels, shown, strict=True):

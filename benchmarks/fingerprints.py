@@ -1,6 +1,6 @@
-"""Fingerprints of what the package computes: digests of predictions, fields and free energies, to the last bit.
+"""Fingerprints of results: digests of predictions, fields and free energies, to the last bit.
 
-A change that is not meant to change results leaves them alone. Record them before, compare after, on one machine::
+Changes that should not affect results leave them unchanged. Record before and compare after, on one machine::
 
     python benchmarks/fingerprints.py record build/fingerprints.json
     python benchmarks/fingerprints.py compare build/fingerprints.json

@@ -1,4 +1,4 @@
-"""Peak memory of a whole fit beyond the imported libraries and the data, in a separate process."""
+"""Peak memory of a fit beyond the libraries and the data, in a separate process."""
 
 from __future__ import annotations
 

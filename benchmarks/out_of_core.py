@@ -1,4 +1,4 @@
-"""Learning from five million rows in a file: memory, and the cost per row against rows in memory and fewer rows."""
+"""Learning from five million rows in a file: memory, and time per row compared with memory and with fewer rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def out_of_core(options: argparse.Namespace) -> list[Row]:
     note = ", ".join(f"{n:,} rows: {cost:.2f} us a row" for n, cost in costs.items())
     same = in_memory[0]["energy"] == in_file[0]["energy"]
     return [
-        Row(f"peak memory of a fit of {many:,} x 784 bytes in a file, all told", large["peak"], "MB", 3000),
+        Row(f"peak memory of a fit of {many:,} x 784 bytes in a file, total", large["peak"], "MB", 3000),
         Row(
             f"its start (before the first iteration), and an iteration: {large['iteration']:.1f} s", large["start"], "s"
         ),

@@ -1,4 +1,4 @@
-"""Learning from a stream: the cost of a row against an iteration of `fit`, and how far one pass goes."""
+"""Learning from a stream: time per row compared with an iteration of `fit`, and the result of one pass."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def partial_fit(options: argparse.Namespace) -> list[Row]:
     seconds = [record["seconds"] for record in fitted.history_]
     iteration = float(np.median([after - before for before, after in zip(seconds[:-3], seconds[3:], strict=True)])) / 3
     unit = iteration / len(X)  # three iterations at a time: one of them makes the lists
-    rows = [Row("an iteration of fit, a row", 1e6 * unit, "us")]
+    rows = [Row("iteration of fit, per row", 1e6 * unit, "us")]
     for size in (1_000, 10_000):
         mixture = PoissonMixture(C, row_sum=A, random_state=0)
         spent = _one_pass(mixture, X, size) / (len(X) - FIRST)
-        what = f"partial_fit in batches of {size:,}, a row / an iteration of fit, a row"
+        what = f"partial_fit in batches of {size:,} / iteration of fit, per row"
         rows.append(Row(what, spent / unit, "x", note=f"{1e6 * spent:.0f} us"))
     converged = PoissonMixture(C, row_sum=A, random_state=0).fit(X)
     gap = converged.score(test.X) - mixture.score(test.X)

@@ -2,9 +2,9 @@
 
     python benchmarks/run.py [--only NAME ...] [--seeds N] [--output results.json]
 
-Prints a table and writes JSON. Needs MNIST (see TNESI_DATA in the README). All of it takes about ten minutes on two
-cores. Left out by default: ``--only online`` (the published online rule, 40 epochs) takes about ten more,
-``--only out-of-core`` about ten and 4 GB of disk, ``--only dask`` (two worker processes, 600,000 rows) about six.
+Prints a table and writes JSON. Needs MNIST (see TNESI_DATA in the README). It takes about ten minutes on two cores.
+Not run by default: ``--only online`` (the published online rule, 40 epochs) takes ten minutes, ``--only out-of-core``
+ten minutes and 4 GB of disk, ``--only dask`` (two worker processes, 600,000 rows) six minutes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ ON_REQUEST = ("out-of-core", "cost-model", "dask", "calibration", "unknown", "ro
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=MEASURES, metavar="NAME", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=MEASURES, metavar="NAME", help=f"choose from {', '.join(MEASURES)}"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="runs for accuracy (default 5)")
     parser.add_argument("--iterations", type=int, default=20, help="iterations for the free energy (default 20)")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows for out-of-core (default 5,000,000)")

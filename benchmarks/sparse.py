@@ -1,7 +1,7 @@
-"""Sparse rows against the same rows made dense: MNIST, 20 newsgroups, and word counts of that shape.
+"""Sparse rows compared with the same dense rows: MNIST, 20 newsgroups, and word counts of that shape.
 
-The newsgroups themselves cannot be had on every machine, and are left out then; the other counts are drawn from 20
-topics whose words follow Zipf's law, about 150 different words a row.
+The newsgroups are skipped if they are not on this machine. The other counts are drawn from 20 topics whose words follow
+Zipf's law, with about 150 different words per row.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tnesi.search.neighbors import search_all
 
 N, WORDS, TOPICS = 18_774, 61_188, 20
 NORM = 1.3
-"""Times the number of words."""
+"""Row sum in units of the number of words."""
 DENSE_ROWS = 1_000, 3_000
-"""Of which the time is measured; that of all rows follows, as it grows with them."""
+"""Numbers of rows whose time is measured; the time of all rows is extrapolated."""
 ITERATIONS = 5
 MEMORY = """
 import resource, sys
@@ -58,7 +58,7 @@ print((high - before) / 1e6)
 
 
 def word_counts(seed: int = 0) -> csr_array:
-    """Draw N rows: three of ten words are of the row's topic, the others of all topics."""
+    """Draw N rows; three of ten words are from the row's topic, the others from all topics."""
     rng = np.random.default_rng(seed)
     zipf = np.arange(1, WORDS + 1) ** -1.05
     common = np.cumsum(zipf / zipf.sum())
@@ -131,7 +131,7 @@ def _fit(n_fields: int, X: Any) -> float:
 
 
 def _extrapolated(n_rows: int, some: list[Any], seconds_of: Callable[[Any], float]) -> float:
-    """Return the time that all rows would take: a constant part and one that grows with the rows."""
+    """Return the extrapolated time of all rows: a constant plus a time per row."""
     few, more = (seconds_of(X) for X in some)
     return more + (more - few) * (n_rows - DENSE_ROWS[1]) / (DENSE_ROWS[1] - DENSE_ROWS[0])
 

@@ -1,4 +1,4 @@
-"""Speed: ratios within one run, since machines are noisy."""
+"""Speed, as ratios within one run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ THREADS = resolve_threads(None)
 
 
 def product(fields: Fields, rows: Rows) -> None:
-    """One exact E-step's matrix product alone, by BLAS with its own threads: the unit of time."""
+    """Compute the matrix product of an exact E-step by multithreaded BLAS, which is the unit of time."""
     for _, block in blocks_for(fields, rows):
         block.raw() @ fields.log_w[:, : rows.n_features].T
 
 
 def prepared(rows: Rows, n_fields: int) -> tuple[Fields, NeighborSearch, Activities]:
-    """A mixture after two iterations."""
+    """Return a mixture after two iterations."""
     search = NeighborSearch(TRUNCATION, THREADS)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, THREADS), None)[:n_fields]))
     engine = LocalEngine.of(rows, None, THREADS)
@@ -130,7 +130,7 @@ def labels(options: argparse.Namespace) -> list[Row]:
         first, again = time.perf_counter() - began, best_of(5, partial(classifier.fit_labels, y))
         rows.append(Row(f"another set of {10 * per_class} labels (fit_labels), 60,000 rows", again, "s", 0.3))
         if per_class == 1:
-            rows.insert(0, Row("what is learned once before, without labels", first - again, "s", 1.0))
+            rows.insert(0, Row("learned once before, without labels", first - again, "s", 1.0))
     classifier.set_params(labeling="self-labeling")
     seconds = best_of(3, lambda: classifier.fit_labels(few))
     return [*rows, Row("100 passes of self-labeling (fit_labels), 60,000 rows", seconds, "s", 1.0)]

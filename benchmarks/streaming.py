@@ -1,4 +1,4 @@
-"""``tnesi predict`` of a million rows in a mapped file: rows per second against ``predict`` in memory, and memory."""
+"""``tnesi predict`` of a million rows in a mapped file: speed compared with ``predict`` in memory, and memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _measure(code: str, *arguments: Path) -> dict[str, float]:
 
 
 def streaming(options: argparse.Namespace) -> list[Row]:
-    """Rows are MNIST's test images with a few pixels changed at random; the time to start and load is left out."""
+    """Measure on MNIST's test images with a few random pixels changed, without the time to start and load."""
     mnist = options.mnist
     with tempfile.TemporaryDirectory(dir=options.output.parent) as name:
         folder = Path(name)
@@ -80,7 +80,7 @@ def streaming(options: argparse.Namespace) -> list[Row]:
             True,
             note,
         ),
-        Row("its peak memory, all told", max(run["all"] for run in streamed), "MB"),
+        Row("its peak memory, total", max(run["all"] for run in streamed), "MB"),
         Row("growth of its memory from 300,000 to 1,000,000 rows", growth, "MB", 50),
     ]
 

@@ -4,12 +4,12 @@
     python benchmarks/studio.py --clients 20 --seconds 60
 
 Answers are the true labels. Questions and classes come from the code of the studio: after every answer the classes are
-learned, then the next question is chosen. Classes that have not been met count as errors. Rows are chosen at random ten
-times for each mixture, as one choice differs much from another; the queue leaves nothing to chance. Writes studio.json,
+learned, then the next question is chosen. Unseen classes count as errors. Random rows are drawn ten
+times for each mixture, since draws differ much; the queue is deterministic. Writes studio.json,
 studio.md and studio.png; seeds that are in studio.json already are not run again.
 
-With ``--clients``, a server is started with MNIST instead, and a number of clients answer at the same time: how long
-answers take, and whether one was lost.
+With ``--clients``, a server is started with MNIST instead, and clients answer simultaneously: measures the time per
+answer, and whether any was lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DRAWS = {"queue": 1, "random choice": 10}
 
 
 def first_layer(data: Data, name: str, seed: int, kept: Path | None) -> FirstLayer:
-    """Learn the mixture, or read it if it is kept."""
+    """Return the mixture, from a file if there is one."""
     path = kept / f"{name}-{seed}.tnesi" if kept else None
     if path is None or not path.exists():
         layer = learn_mixture(data, Settings(seed=seed), lambda *_: False)
@@ -143,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", nargs="+", metavar="DATA=N", default=[f"{name}={n}" for name, n in SEEDS.items()])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "studio")
-    parser.add_argument("--models", type=Path, help="folder to keep mixtures in, which take most of the time")
+    parser.add_argument("--models", type=Path, help="folder for mixtures, which take most of the time")
     parser.add_argument("--clients", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Many clients at once: how long answers take at MNIST's 60,000 rows while the studio learns, and if one is lost."""
+"""Many clients at once: time per answer on MNIST while the studio learns, and whether answers are lost."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Client:
             self.given[row] = str(truth[row])
 
     def learned(self, truth: Any, n: int, pause: float = 1.0) -> list[float]:
-        """Answer as a person does, one question at a time; return after how long the classes have learned from each."""
+        """Answer one question at a time like a person; return the time until the classes have learned from each."""
         seconds = []
         question = self.ask("GET", f"/api/state?client={self.name}")["question"]
         for _ in range(n):

@@ -1,4 +1,4 @@
-"""Error against the number of questions: rows that `suggest` names, random ones, and those of the smallest margin.
+"""Error against the number of questions: rows chosen by `suggest`, at random, and by smallest margin.
 
     python benchmarks/suggest.py [--seeds mnist=10 fashion-mnist=5] [--output FOLDER]
 

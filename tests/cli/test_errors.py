@@ -105,7 +105,7 @@ def test_a_model_of_another_kind_of_data(run: Callable[..., Any], model: Path, t
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
 
 
-def test_a_strange_file_is_no_model(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_unknown_file_is_not_a_model(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "m.tnesi").write_bytes(b"\x80\x04cos\nsystem\n")
     assert "m.tnesi" in run("info", tmp_path / "m.tnesi", code=1).stderr
 

@@ -66,7 +66,7 @@ def in_terminal(*commands: tuple[Any, ...]) -> list[str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_names_do_not_steer_the_terminal(named: Path, data: Path) -> None:
+def test_names_cannot_control_the_terminal(named: Path, data: Path) -> None:
     labels = ("--labels", data / "labels.npy")
     commands: list[tuple[Any, ...]] = [
         ("predict", named, data / "x.npy", "-o", "-", "-q"),
@@ -80,7 +80,7 @@ def test_names_do_not_steer_the_terminal(named: Path, data: Path) -> None:
         assert not {c for c in printed if not c.isprintable()} - {"\r", "\n"}, words
 
 
-def test_names_are_exact_where_nobody_looks(run: Callable[..., Any], named: Path, data: Path) -> None:
+def test_names_are_exact_in_files_and_pipes(run: Callable[..., Any], named: Path, data: Path) -> None:
     assert labels_of(run("predict", named, data / "x.npy", "-o", "-", "-q").stdout) == NAMES * 4
     run("predict", named, data / "x.npy", "-o", data / "p.csv")
     assert labels_of((data / "p.csv").read_text("utf-8")) == NAMES * 4

@@ -12,7 +12,7 @@ from tnesi.paper import RunFolder
 
 
 @pytest.mark.slow
-def test_reproduce_goes_on_where_it_stopped(
+def test_reproduce_resumes_where_it_stopped(
     run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path
 ) -> None:
     words = ("reproduce", "digits-table", "--quick", "-o", tmp_path)

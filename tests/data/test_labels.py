@@ -11,7 +11,7 @@ from tnesi.data.labels import few_labels
 from tnesi.labeling.labels import encode_labels
 
 
-def test_whole_numbers_draw_as_ever(rng: np.random.Generator) -> None:
+def test_draws_of_integer_labels_stay_the_same(rng: np.random.Generator) -> None:
     """Published results depend on which labels a seed draws."""
     y = np.repeat(np.arange(3, dtype=np.uint8), 20)
     expected = np.full(60, -1, np.int64)

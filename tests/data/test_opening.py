@@ -192,7 +192,7 @@ def test_label_files(kind: Any, tmp_path: Path) -> None:
         open_data(path, labels=tmp_path / "missing")
 
 
-def test_fingerprint_tells_data_apart(tmp_path: Path) -> None:
+def test_fingerprints_differ_between_data(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         np.save(file, X)
     shutil.copy(tmp_path / "a", tmp_path / "b")

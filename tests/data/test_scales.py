@@ -41,5 +41,5 @@ def test_different_units(load: Any, column: str) -> None:
     ],
     ids=["iris", "images", "no names", "sparse", "two columns", "words", "zeros", "largest"],
 )
-def test_nothing_to_tell(data: Data) -> None:
+def test_nothing_to_report(data: Data) -> None:
     assert unequal_columns(data) is None

@@ -79,7 +79,7 @@ def test_nothing_is_computed_twice(embedder: Embedder, tmp_path: Path) -> None:
 
 
 @needs_model
-def test_a_damaged_cache_is_started_again(embedder: Embedder, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_replaced(embedder: Embedder, tmp_path: Path) -> None:
     expected = embed_texts(TEXTS[:2], embedder, tmp_path)
     place = next(tmp_path.iterdir())
     place.write_bytes(b"no database at all, but long enough to be taken for the header of one" * 20)

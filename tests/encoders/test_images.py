@@ -145,7 +145,7 @@ def test_transparent_parts_are_white() -> None:
     )
 
 
-def test_brightness_does_not_matter_to_gray_pictures() -> None:
+def test_gray_pictures_do_not_depend_on_brightness() -> None:
     images = load_digits().images
     encoder = ImageEncoder().fit(images)
     bright, dark = encoder.transform(images), encoder.transform(images / 3)

@@ -315,7 +315,7 @@ def test_kinds(values: list[Any], kind: str) -> None:
         ("empty", [None] * 50, True),
     ],
 )
-def test_columns_that_say_nothing(name: str, values: Any, left_out: bool) -> None:
+def test_columns_without_information_are_dropped(name: str, values: Any, left_out: bool) -> None:
     encoder = fitted({name: values, "other": [1, 2] * 25})
     assert (encoder.kinds_[name] == "drop") == left_out
     assert any(repr(name) in message for message in encoder.messages_) == left_out

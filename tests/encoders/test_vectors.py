@@ -132,7 +132,7 @@ def test_state() -> None:
         VectorEncoder.from_state(VectorEncoder().fit(X).get_state() | {"mean": np.zeros(3)})
 
 
-def test_zero_vectors_say_nothing() -> None:
+def test_zero_vectors_become_zero_rows() -> None:
     X, _ = embeddings()
     assert not VectorEncoder().fit(X).transform(np.zeros((2, 30))).any()
 

@@ -71,7 +71,7 @@ def test_records_are_what_the_estimator_does(tmp_path: Path) -> None:
     assert all(r["chosen"] != "auto" for r in folder.records)
 
 
-def test_going_on_adds_nothing(tmp_path: Path) -> None:
+def test_resuming_adds_nothing(tmp_path: Path) -> None:
     folder = reproduce(protocol(), tmp_path)
     before = without_times(folder)
     assert without_times(reproduce(protocol(), tmp_path)) == before

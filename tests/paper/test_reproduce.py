@@ -85,7 +85,7 @@ def test_runs_differ_and_summaries_count_them(tmp_path: Path) -> None:
     assert rows[0]["ours"]["sem"] == pytest.approx(np.std(errors, ddof=1) / np.sqrt(3))
 
 
-def test_an_interrupted_reproduction_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_reproduction_resumes(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         reproduce(table(runs=2), tmp_path / "a", Stop(after=3))
     assert len(RunFolder(tmp_path / "a").records) == 3

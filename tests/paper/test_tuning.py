@@ -65,14 +65,14 @@ def test_mixtures_are_shared_and_labels_outside_are_not_looked_at(digits: Any, m
     assert set(found.likelihoods) == {(200, 3), (200, 9)}
 
 
-def test_it_finds_a_norm_that_works(digits: Any) -> None:
+def test_it_finds_a_row_sum_that_works(digits: Any) -> None:
     X, y = digits
     few = few_labels(y, 10, np.random.default_rng(1))
     found = tune(X, few, truncations=[5], row_sums=[5000, 250], thresholds=[0.6], n_splits=4, n_components=150)
     assert found.best["row_sum"] == 250  # over 5 seeds an error of 8 +- 3 %, with 5000 of 44 +- 4 %
 
 
-def test_norms_by_default_are_around_the_automatic_one(digits: Any) -> None:
+def test_default_row_sums_are_around_the_automatic_one(digits: Any) -> None:
     X, y = digits
     steps: list[float] = []
 

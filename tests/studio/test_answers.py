@@ -160,7 +160,7 @@ def test_the_state_is_that_of_the_entries_that_hold(acts: list[tuple[str, object
         "é\u200d\u200dé",
     ],
 )
-def test_names_that_are_none(text: str) -> None:
+def test_invalid_names_are_refused(text: str) -> None:
     with pytest.raises(RefusedError):
         class_name(text)
 

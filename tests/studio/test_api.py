@@ -200,12 +200,12 @@ def test_pictures(page: Any) -> None:
         ("x", 422),
     ],
 )  # fmt: skip
-def test_answers_that_are_none(shared_page: Any, body: Any, status: int) -> None:
+def test_invalid_answers(shared_page: Any, body: Any, status: int) -> None:
     assert shared_page.ask("POST", "/api/answers", body, status)["error"]
     assert shared_page.session.store.view.last == 0
 
 
-def test_bodies_that_are_no_json(shared_page: Any) -> None:
+def test_bodies_that_are_not_json(shared_page: Any) -> None:
     page = shared_page
     headers = {
         "Authorization": f"Bearer {page.policy.token}",
@@ -269,7 +269,7 @@ def test_a_damaged_history_of_learning_is_left_out(sessions: Any, page: Any) -> 
     assert [point for point in before["history"] if point["answer"] > 4] == after["history"]
 
 
-def test_a_restart_goes_on(sessions: Any, page: Any) -> None:
+def test_a_restart_resumes(sessions: Any, page: Any) -> None:
     before = label_some(page, 15)
     page.session.close()
     session = sessions()

@@ -79,7 +79,7 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Any], wait
         assert label_given in [one["label"] for one in history if one["client"] == f"c{client}"]
 
 
-def test_it_ends_with_ctrl_c_and_goes_on_without_learning_again(run: Callable[..., Any], waiting: Waiting) -> None:
+def test_it_ends_with_ctrl_c_and_resumes_without_learning_again(run: Callable[..., Any], waiting: Waiting) -> None:
     studio = run("digits", "--fields", 60, "--seed", 3, forked=False)
     question = studio.ready()["question"]
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path, waiting: W
     assert "0 labels. All are stored in" in " ".join(log.read_text().split())
 
 
-def test_what_is_open_at_the_end_is_broken_off_without_a_word(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_open_requests_are_aborted_silently_at_the_end(run: Callable[..., Any], tmp_path: Path) -> None:
     """A request whose body never comes, and a download that waits for learning."""
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).poisson(3.0, (30_000, 100)).astype(np.uint8))
     studio = run("rows.npy")

@@ -128,9 +128,7 @@ def test_no_room_for_a_download(labeled: Any, monkeypatch: pytest.MonkeyPatch, t
     assert "No folder" in labeled.get(f"/api/export/{name}", status=507)["error"]
 
 
-def test_nothing_stays_of_a_download_that_is_broken_off(
-    labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_aborted_downloads_leave_no_files(labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The studio may end while somebody takes the file in slowly."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 

@@ -28,7 +28,7 @@ Waiting = Callable[[Callable[[], Any]], Any]
     ],
     ids=["mixture", "settings", "deep settings", "deep history", "no numbers"],
 )
-def test_damaged_parts_are_made_anew(sessions: Any, waiting: Waiting, damage: str) -> None:
+def test_damaged_parts_are_rebuilt(sessions: Any, waiting: Waiting, damage: str) -> None:
     before = sessions()
     before.store.label(3, "three").result()
     before.store._connection.execute(damage)
@@ -41,7 +41,7 @@ def test_damaged_parts_are_made_anew(sessions: Any, waiting: Waiting, damage: st
     json.dumps(session.state("a"), allow_nan=False)
 
 
-def test_no_room_for_the_mixture_stops_nobody(
+def test_a_full_disk_does_not_stop_the_studio(
     tmp_path: Path, digits: Any, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path / "p.sqlite", digits.fingerprint, digits.name, digits.rows.n_rows)

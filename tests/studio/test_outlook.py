@@ -70,7 +70,7 @@ def test_a_wrong_label_contradicts_its_surroundings(kinds: Data, layer: FirstLay
     assert (conflict.row, learned.names[conflict.label], learned.names[conflict.seems]) == (row, "b", "a")
 
 
-def test_classes_that_nobody_has_met_are_expected(kinds: Data, layer: FirstLayer) -> None:
+def test_unseen_classes_are_expected(kinds: Data, layer: FirstLayer) -> None:
     few = learn(layer, view_of({0: "a", 200: "b"})).estimate
     assert few is not None
     assert few.low < 1 / 3 < few.high  # those of c
@@ -256,7 +256,7 @@ def test_classes_that_may_be_confused_raise_the_error() -> None:
     assert (sure.value, unsure.value) == (0, pytest.approx(0.4))
 
 
-def test_few_rows_tell_less() -> None:
+def test_estimates_from_few_rows_are_wider() -> None:
     def width(n_rows: int) -> float:
         label = np.full(n_rows, -1)
         label[:10] = np.arange(10) % 2

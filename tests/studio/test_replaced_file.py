@@ -44,7 +44,7 @@ def test_a_file_is_in_place_while_it_is_written(stores: Stores) -> None:
     writing.join()
 
 
-def test_a_file_that_is_replaced_while_it_is_written_stays_a_stranger(stores: Stores, tmp_path: Path) -> None:
+def test_a_file_replaced_during_a_write_is_not_written_again(stores: Stores, tmp_path: Path) -> None:
     store = stores()
     store.label(1, "cat").result()
     (tmp_path / "other.sqlite").write_bytes(store.path.read_bytes())

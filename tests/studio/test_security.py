@@ -33,7 +33,7 @@ def posting(page: Any, **changes: str) -> dict[str, str]:
     return {**bearer(page), "Origin": page.origin, "Content-Type": "application/json", **changes}
 
 
-def test_nothing_without_the_token(page: Any) -> None:
+def test_requests_need_the_token(page: Any) -> None:
     schema = page.get("/api/schema")
     for path, operations in schema["paths"].items():
         for method in operations:
@@ -45,7 +45,7 @@ def test_nothing_without_the_token(page: Any) -> None:
     assert page.session.store.view.last == 0
 
 
-def test_the_page_wants_the_token_and_keeps_it_in_a_cookie(page: Any) -> None:
+def test_the_page_needs_the_token_and_stores_it_in_a_cookie(page: Any) -> None:
     for path in ("/", "/?token=wrong", f"/?token={page.policy.token[:-1]}"):
         stranger = page.send("GET", path)
         assert (stranger.status, "set-cookie" in stranger.headers) == (401, False)
@@ -263,7 +263,7 @@ def crowded(sessions: Any, serving: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield page
 
 
-def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_half_sent_requests_do_not_block_other_clients(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
     port = crowded.policy.port
     with ExitStack() as opened:
         used = HTTPConnection("127.0.0.1", port, timeout=30)
@@ -288,7 +288,7 @@ def test_half_sent_requests_keep_nobody_out(crowded: Any, capfd: pytest.CaptureF
     assert capfd.readouterr().err == ""
 
 
-def test_refused_requests_keep_nobody_out(crowded: Any) -> None:
+def test_refused_requests_do_not_block_other_clients(crowded: Any) -> None:
     request = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{crowded.policy.port}\r\n\r\n".encode()
     with ExitStack() as opened:
         for _ in range(60):
@@ -298,7 +298,7 @@ def test_refused_requests_keep_nobody_out(crowded: Any) -> None:
         assert crowded.get("/api/state")["phase"] == "ready"
 
 
-def test_event_streams_keep_nobody_out(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_event_streams_do_not_block_other_clients(crowded: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as opened:
         mine = opened.enter_context(_stream(crowded, "mine"))
         _read_until(mine, b"event: state")

@@ -230,7 +230,7 @@ def test_a_hostile_project_file(stores: Stores, tmp_path: Path, change: str) -> 
         stores()
 
 
-def test_writing_goes_on_after_reading_has_failed_too(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_continues_after_a_failed_read(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     store = stores()
     store.label(1, "cat").result()
     read, insert = store._read, store._insert
@@ -283,7 +283,7 @@ def test_no_more_classes_by_importing_twice(stores: Stores) -> None:
         "UPDATE answers SET id = 9223372036854775807",
     ],
 )
-def test_answers_that_cannot_be(stores: Stores, tmp_path: Path, damage: str) -> None:
+def test_impossible_answers(stores: Stores, tmp_path: Path, damage: str) -> None:
     store = stores()
     store.label(1, "cat").result()
     store.close()
@@ -337,6 +337,6 @@ def test_a_request_is_of_one_kind(stores: Stores) -> None:
     assert store.view.labels == {1: "cat"}
 
 
-def test_labels_that_cannot_be_names_are_told_with_their_row(stores: Stores) -> None:
+def test_labels_that_cannot_be_names_are_reported_with_their_row(stores: Stores) -> None:
     with pytest.raises(RefusedError, match="Row 7: The name of the class has 200 characters"):
         stores().import_labels([(3, "cat"), (7, "x" * 200)])

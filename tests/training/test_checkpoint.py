@@ -148,7 +148,7 @@ def test_a_random_start_is_remembered(digits: tuple[Any, Any], tmp_path: Path) -
     assert not np.array_equal(first.mixture_.means_, fitted().mixture_.means_)
 
 
-def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) -> None:
+def test_a_resumed_fit_stops_at_the_same_iteration(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
 
     def enough(record: dict[str, Any]) -> bool:
@@ -179,7 +179,9 @@ def test_it_stops_where_it_had_stopped(digits: tuple[Any, Any], tmp_path: Path) 
         ({"rows": 5}, "data, rows"),
     ],
 )
-def test_another_fit_does_not_go_on(digits: tuple[Any, Any], tmp_path: Path, change: dict[str, Any], what: str) -> None:
+def test_another_fit_does_not_resume(
+    digits: tuple[Any, Any], tmp_path: Path, change: dict[str, Any], what: str
+) -> None:
     X, _ = digits
     mixture(tmp_path).fit(X)
     weight = np.full(len(X), change.pop("weight")) if "weight" in change else None
@@ -188,7 +190,7 @@ def test_another_fit_does_not_go_on(digits: tuple[Any, Any], tmp_path: Path, cha
         mixture(tmp_path, resume=True, **change).fit(rows, sample_weight=weight)
 
 
-def test_without_resume_it_begins_anew(digits: tuple[Any, Any], tmp_path: Path) -> None:
+def test_without_resume_it_starts_over(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, _ = digits
     mixture(tmp_path, row_sum=170).fit(X)
     np.testing.assert_array_equal(mixture(tmp_path).fit(X).means_, mixture().fit(X).means_)
@@ -328,7 +330,7 @@ def test_damaged_numbers_are_refused(
         mixture(folder, n_components=600, max_iter=4, resume=True).fit(digits[0])
 
 
-def test_what_cannot_be_kept_says_so(digits: tuple[Any, Any], tmp_path: Path) -> None:
+def test_what_cannot_be_stored_is_reported(digits: tuple[Any, Any], tmp_path: Path) -> None:
     X, y = digits
     with pytest.raises(InvalidParameterError, match="checkpoint needs EM with a truncation: pass a truncation"):
         mixture(tmp_path, n_components=600, truncation=None).fit(X)

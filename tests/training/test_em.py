@@ -77,7 +77,7 @@ def test_neighborhood_em_ends_where_exact_em_ends() -> None:
     assert ends[1] == pytest.approx(ends[0], abs=0.05)
 
 
-def test_fields_and_activities_fit_each_other() -> None:
+def test_fields_and_activities_match() -> None:
     rows, fields = problem(1, 200, 20, 20)
     for search in (ExactSearch(5, 1), FullSearch(1)):
         for tol in (0, 1e-2):
@@ -87,7 +87,7 @@ def test_fields_and_activities_fit_each_other() -> None:
             np.testing.assert_allclose(engine.activities.log_sum, again.log_sum, atol=1e-3)
 
 
-def test_converged_fields_sum_to_norm() -> None:
+def test_converged_fields_have_the_row_sum() -> None:
     rows, fields = problem(1, 200, 20, 20)
     learned = run_em(LocalEngine.of(rows, None, 1), fields, ExactSearch(5, 1), Monitor(tol=0), max_iter=10)
     np.testing.assert_allclose(learned.w.sum(axis=1), rows.row_sum, rtol=1e-5)

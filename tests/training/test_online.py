@@ -36,7 +36,7 @@ def test_every_field_wins_something(digits: tuple[np.ndarray, np.ndarray]) -> No
     assert np.unique(mixture.predict(X)).size > 90
 
 
-def test_high_rates_do_not_break_it(digits: tuple[np.ndarray, np.ndarray]) -> None:
+def test_high_rates_stay_stable(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, _ = digits
     mixture = learned_online(X, 300, learning_rate=50, max_iter=2)
     assert np.isfinite(mixture.means_).all()
@@ -56,7 +56,7 @@ def test_score_is_the_log_likelihood(digits: tuple[np.ndarray, np.ndarray]) -> N
         np.testing.assert_allclose(mixture.score_samples(X), expected, atol=2e-3)
 
 
-def test_free_energy_is_finite_where_fields_are_far_from_the_norm(rng: np.random.Generator) -> None:
+def test_free_energy_is_finite_where_fields_are_far_from_the_row_sum(rng: np.random.Generator) -> None:
     X = rng.random((40, 12))
     mixture = learned_online(X, 8, row_sum=1142, max_iter=3)
     assert np.all(np.isfinite([record["free_energy"] for record in mixture.history_]))

@@ -167,7 +167,7 @@ def test_well_behaved_servers(offer: Offer, tmp_path: Path, path: str, digest: s
 
 
 @pytest.mark.parametrize("path", ["good", "no-ranges", "no-length"])
-def test_goes_on_where_it_stopped(offer: Offer, tmp_path: Path, server: Server, path: str) -> None:
+def test_resumes_where_it_stopped(offer: Offer, tmp_path: Path, server: Server, path: str) -> None:
     (tmp_path / "file.bin.part").write_bytes(CONTENT[:1000])
     assert download(offer(path), tmp_path).read_bytes() == CONTENT
     assert server.requests == [(f"/{path}", "bytes=1000-")]
@@ -181,7 +181,7 @@ def test_a_finished_part_needs_no_network(offer: Offer, tmp_path: Path, server: 
 
 
 @pytest.mark.parametrize("part", [b"x" * 1000, CONTENT + b"more", CONTENT[:-1] + b"x"])
-def test_a_spoilt_part_is_thrown_away(offer: Offer, tmp_path: Path, part: bytes) -> None:
+def test_a_damaged_partial_download_is_discarded(offer: Offer, tmp_path: Path, part: bytes) -> None:
     (tmp_path / "file.bin.part").write_bytes(part)
     assert download(offer("good"), tmp_path).read_bytes() == CONTENT
 
@@ -193,7 +193,7 @@ def test_a_cut_connection_is_resumed(offer: Offer, tmp_path: Path, server: Serve
 
 @pytest.mark.parametrize("bad", ["missing", "wrong", "page", "endless", "dead", "to-a-local-file"])
 @pytest.mark.parametrize("size", [len(CONTENT), None])
-def test_the_next_mirror_helps(offer: Offer, tmp_path: Path, bad: str, size: int | None) -> None:
+def test_the_next_mirror_is_tried(offer: Offer, tmp_path: Path, bad: str, size: int | None) -> None:
     assert download(offer(bad, "good", size=size), tmp_path).read_bytes() == CONTENT
     assert names(tmp_path) == ["file.bin"]
 
@@ -211,7 +211,7 @@ def test_the_next_mirror_helps(offer: Offer, tmp_path: Path, bad: str, size: int
         ("to-a-local-file", "not allowed|unknown url type"),
     ],
 )
-def test_failures_are_told_and_leave_nothing_wrong(offer: Offer, tmp_path: Path, bad: str, why: str) -> None:
+def test_failures_are_reported_and_leave_no_damage(offer: Offer, tmp_path: Path, bad: str, why: str) -> None:
     with pytest.raises(DownloadError, match=why):
         download(offer(bad), tmp_path)
     assert all(path.stat().st_size == 0 for path in tmp_path.iterdir())
@@ -224,18 +224,18 @@ def test_only_http(tmp_path: Path) -> None:
         download(Remote("copy", (source.as_uri(),), DIGEST, len(CONTENT)), tmp_path)
 
 
-def test_an_endless_body_is_left(offer: Offer, tmp_path: Path, server: Server) -> None:
+def test_an_endless_body_times_out(offer: Offer, tmp_path: Path, server: Server) -> None:
     with pytest.raises(DownloadError):
         download(offer("endless"), tmp_path)
     assert server.hung_up.wait(10)
 
 
-def test_nobody_answers(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match=r"127\.0\.0\.1:9/x"):
         download(Remote("file.bin", ("http://127.0.0.1:9/x",), DIGEST, 10), tmp_path)
 
 
-def test_a_silent_server_is_left(offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_times_out(offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.1)
     with pytest.raises(DownloadError, match="timed out"):
         download(offer("silent"), tmp_path)

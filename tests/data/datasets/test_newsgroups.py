@@ -65,7 +65,7 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"rubbish", b"\x1f\x8b\x08rubbish"])
-def test_no_archive(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_an_archive(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tar.gz").write_bytes(content)
     with pytest.raises(DataError, match="download"):
         read_newsgroups(tmp_path / "a.tar.gz")

@@ -83,7 +83,7 @@ def test_kept_after_the_first_time(tree: Path, monkeypatch: pytest.MonkeyPatch) 
     assert told
 
 
-def test_a_damaged_cache_is_written_anew(tree: Path, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_rewritten(tree: Path, tmp_path: Path) -> None:
     first = load_named("nist-letters")
     (kept,) = (tmp_path / "cache" / "tnesi" / "nist").glob("*.npz")
     kept.write_bytes(kept.read_bytes()[:-50])
@@ -111,7 +111,7 @@ def test_images_of_another_size_are_refused(tree: Path) -> None:
         load_named("nist-digits")
 
 
-def test_no_zip_archive(tree: Path) -> None:
+def test_a_file_that_is_not_a_zip_archive(tree: Path) -> None:
     tree.rename(tree.with_name("elsewhere"))
     tree.with_name("by_class.zip").write_bytes(b"PK rubbish")
     with pytest.raises(DataError, match=r"by_class\.zip is damaged"):

@@ -129,7 +129,7 @@ def test_a_key_that_bounces_answers_once(person: Any) -> None:
     person.wait_for_answers(3)
 
 
-def test_names_can_be_given_up(person: Any) -> None:
+def test_entering_a_name_can_be_canceled(person: Any) -> None:
     row = person.wait_for_question()
     press(person, "7", "Escape")
     assert person.page.input_value("#question input") == ""

@@ -13,7 +13,7 @@ import tnesi
 from tnesi.data import load_named
 
 
-def test_ten_answers_and_what_comes_of_them(
+def test_ten_answers_are_learned(
     digits_studio: Any, visit: Callable[..., Any], truth: list[str], tmp_path: Path
 ) -> None:
     person = visit(digits_studio.address)

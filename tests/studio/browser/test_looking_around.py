@@ -186,7 +186,7 @@ def test_a_server_with_another_token(own_studio: Any, visit: Callable[..., Any],
     person.wait_for_answers(1)
 
 
-def test_what_cannot_be_opened_is_told(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
+def test_unreadable_data_is_reported(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
     person = visit(own_studio.address)
     person.answer(truth, 1)
     person.offline = True

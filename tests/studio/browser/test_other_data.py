@@ -81,7 +81,7 @@ def test_all_measurements_can_be_seen(studio: Callable[..., Any], visit: Callabl
     assert person.page.locator("#field-panel .bar-value").count() == 0  # fields are not in the units of the columns
 
 
-def test_columns_in_different_units_are_told(
+def test_columns_in_different_units_are_reported(
     studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
 ) -> None:
     found = load_wine()
@@ -128,7 +128,7 @@ def test_texts_are_their_top_words(studio: Callable[..., Any], visit: Callable[.
     assert person.page.locator("#panel-gallery .tile").count() == 60
 
 
-def test_bars_that_are_too_many_for_names_have_words_beside_them(
+def test_words_are_shown_beside_many_bars(
     studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
 ) -> None:
     path, truth = texts(tmp_path)

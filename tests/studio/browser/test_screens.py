@@ -86,7 +86,7 @@ def test_a_phone(digits_studio: Any, visit: Callable[..., Any], truth: list[str]
 
 
 @pytest.mark.parametrize("width", SIZES)
-def test_nothing_jumps(digits_studio: Any, visit: Callable[..., Any], truth: list[str], width: int) -> None:
+def test_the_layout_does_not_shift(digits_studio: Any, visit: Callable[..., Any], truth: list[str], width: int) -> None:
     person = visit(digits_studio.address, viewport={"width": width, "height": SIZES[width]})
     person.wait_for_question()
     before = person.found("places")
