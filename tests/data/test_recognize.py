@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tnesi.data import DataError
+from tnesi.data import DataError, open_data
 from tnesi.data.optional import needed
 from tnesi.data.recognize import recognize
 
@@ -46,3 +46,15 @@ def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     with pytest.raises(ImportError, match=r"reading images needs pillow: pip install 'tnesi\[files\]'"):
         needed("PIL.Image", "reading images")
+
+
+def test_folders_and_json_lines(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text('{"a": 1}\n')
+    assert recognize(tmp_path / "lines.txt") == "json lines"
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("a text")
+    assert recognize(tmp_path / "texts") == "documents"
+    with pytest.raises(DataError, match=r"not a table \(documents\)"):
+        open_data(tmp_path / "texts", label_column="kind")
+    (tmp_path / "none").mkdir()
+    assert recognize(tmp_path / "none") == "images"

@@ -50,7 +50,7 @@ def read_labels(path: str | Path, n_rows: int) -> Array:
     if path.is_dir():
         raise DataError("{path} is a folder", advice="pass a file with labels", parameter="labels", path=path)
     kind = recognize(path)
-    if kind == "text":
+    if kind in ("text", "json lines"):  # a label may start with a bracket
         return _read_text(path, n_rows)
     if kind == "parquet":
         return _read_parquet(path, n_rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +18,7 @@ from tnesi.data.label_files import read_labels
 from tnesi.data.label_values import tidy_labels
 from tnesi.data.readers.arrays import read_npy
 from tnesi.data.readers.csv_files import read_csv
-from tnesi.data.readers.documents import DocumentSource, holds_documents, open_files, read_documents
+from tnesi.data.readers.documents import DocumentSource, open_files, read_documents
 from tnesi.data.readers.frames import read_any_frame
 from tnesi.data.readers.h5ad import read_h5ad
 from tnesi.data.readers.idx import read_idx_data
@@ -31,7 +30,7 @@ from tnesi.data.readers.sparse import CsrSource, checked_csr
 from tnesi.data.readers.tables import NotNumbersError
 from tnesi.data.readers.vectors import is_vector, stacked_vectors
 from tnesi.data.readers.zarr_store import read_zarr
-from tnesi.data.recognize import UTF16_MARKS, open_plain, recognize
+from tnesi.data.recognize import recognize
 from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError, array_source, no_memory
 
 
@@ -147,10 +146,8 @@ def _open_path(
             "there is no file, folder or data set {path}; the data sets are {names}", path=path, names=", ".join(NAMES)
         )
     match recognize(path):
-        case "text" if _starts_with(path, b"{", b"["):
+        case "json lines":
             return read_json_lines(path, label_column)
-        case "text" if _starts_with(path, *UTF16_MARKS):
-            return read_mixed_csv(path, label_column)
         case "text":
             return _numbers_or_mixed(read_csv, read_mixed_csv, path, label_column)
         case "parquet":
@@ -161,19 +158,19 @@ def _open_path(
             return read_zarr(path, label_column)
         case "h5ad":
             return read_h5ad(path, label_column)
-        case kind if label_column is not None:
+        case other if label_column is not None:
             raise DataError(
-                "{path} is not a table ({kind}), so {label_column} does not apply",
+                "{path} is not a table ({format}), so {label_column} does not apply",
                 advice="use {labels}",
                 parameter="label_column",
                 path=path,
-                kind=kind,
+                format=other,
             )
         case "npy":
             return read_npy(path)
         case "idx":
             return read_idx_data(path, find_labels=find_labels)
-        case "images" if path.is_dir() and holds_documents(path):
+        case "documents":
             return read_documents(path)
         case "images":
             return read_images(path, image_shape)
@@ -190,11 +187,6 @@ def _numbers_or_mixed(
         return read_numbers(path, label_column)
     except NotNumbersError as error:
         return read_mixed(path, label_column, str(error))
-
-
-def _starts_with(path: Path, *marks: bytes) -> bool:
-    with open_plain(path) as file:
-        return file.read(2**10).removeprefix(codecs.BOM_UTF8).lstrip().startswith(marks)
 
 
 def _with_labels(data: Data, labels: Any) -> Data:

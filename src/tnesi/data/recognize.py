@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import IO, Literal, cast
 
 from tnesi.data.readers.arrays import NPY_MAGIC
+from tnesi.data.readers.documents import holds_documents
 from tnesi.data.readers.idx import GZIP_MAGIC, IDX_TYPES
 from tnesi.data.source import DataError, DataNotFoundError, damaged
 
-Kind = Literal["npy", "npz", "parquet", "idx", "text", "images", "zarr", "h5ad"]
+Format = Literal["npy", "npz", "parquet", "idx", "text", "json lines", "images", "documents", "zarr", "h5ad"]
 
 READABLE = (
     ".npy and .npz arrays (dense, or sparse as scipy.sparse.save_npz writes them), CSV, JSON lines, Parquet, IDX, "
@@ -25,10 +26,12 @@ HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 
 
-def recognize(path: Path) -> Kind:
+def recognize(path: Path) -> Format:
     """Return the format of a file or folder."""
     if path.is_dir():
-        return "zarr" if any((path / name).is_file() for name in _ZARR_FILES) else "images"
+        if any((path / name).is_file() for name in _ZARR_FILES):
+            return "zarr"
+        return "documents" if holds_documents(path) else "images"
     if not path.exists():
         raise DataNotFoundError("there is no file or folder {path}", path=path)
     if not path.is_file():  # reading a pipe or a device might never end
@@ -40,21 +43,21 @@ def recognize(path: Path) -> Kind:
     if head.startswith(GZIP_MAGIC):
         with damaged(path), open_plain(path) as file:
             head = file.read(_HEAD)
-        kind = _kind(head)
-        if kind in ("idx", "text"):
-            return kind
+        found = _format(head)
+        if found in ("idx", "text", "json lines"):
+            return found
         raise DataError(
             "{path} is compressed with gzip, but is not a CSV or IDX file",
             advice="decompress it with gunzip",
             path=path,
         )
-    kind = _kind(head)
-    if kind is None:
+    found = _format(head)
+    if found is None:
         raise DataError("{path}: unsupported file format", advice="use {readable}", path=path, readable=READABLE)
-    return kind
+    return found
 
 
-def _kind(head: bytes) -> Kind | None:
+def _format(head: bytes) -> Format | None:
     if head.startswith(NPY_MAGIC):
         return "npy"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -70,8 +73,9 @@ def _kind(head: bytes) -> Kind | None:
     netpbm = head[:1] == b"P" and head[1:2] in b"123456" and head[2:3].isspace()
     if head.startswith(_IMAGES) or netpbm or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "images"
-    # text has no bytes below the tab; the reader checks the encoding
-    return "text" if head.strip() and min(head) >= ord("\t") else None
+    if not head.strip() or min(head) < ord("\t"):  # text has no bytes below the tab; the reader checks the encoding
+        return None
+    return "json lines" if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"[")) else "text"
 
 
 def decode(head: bytes, where: str | Path) -> str:

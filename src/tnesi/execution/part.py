@@ -16,11 +16,8 @@ from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Statistics
 from tnesi.model.rows import Rows
-from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbors import NeighborSearch
+from tnesi.search import TruncatedSearch
 from tnesi.types import Array
-
-Search = ExactSearch | NeighborSearch
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Part:
         for place, x in parts(self.store, self.grain):
             yield Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
 
-    def find(self, fields: Fields, search: Search, prior: Prior | None, truncation: int) -> None:
+    def find(self, fields: Fields, search: TruncatedSearch, prior: Prior | None, truncation: int) -> None:
         """Find the fields of all rows for the first time."""
         self.activities = Activities.large(self.store.n_rows, truncation)
         self.constant = np.empty(self.store.n_rows)
@@ -108,7 +105,7 @@ class Part:
             self.constant[place] = rows.log_factorials(self.n_threads)
 
     def improve(
-        self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None
+        self, fields: Fields, search: TruncatedSearch, prior: Prior | None, statistics: Statistics | None = None
     ) -> Summary:
         """Improve the fields of each row, and add up the statistics."""
         energy, changed = [], 0

@@ -3,6 +3,8 @@
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbors import NeighborSearch
 
-Search = ExactSearch | NeighborSearch | FullSearch
+TruncatedSearch = ExactSearch | NeighborSearch
+"""Searches that work on grains of rows; the full search needs all rows in memory."""
+Search = TruncatedSearch | FullSearch
 
-__all__ = ["ExactSearch", "FullSearch", "NeighborSearch", "Search"]
+__all__ = ["ExactSearch", "FullSearch", "NeighborSearch", "Search", "TruncatedSearch"]

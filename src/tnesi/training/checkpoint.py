@@ -22,8 +22,8 @@ from tnesi import kernels
 from tnesi.errors import TnesiError
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
-from tnesi.search.exact import ExactSearch
-from tnesi.search.neighbors import ALL_BELOW, NeighborSearch
+from tnesi.search import NeighborSearch, TruncatedSearch
+from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
 from tnesi.system.files import FileWriteError, InUseError, alone_in, replacing
 from tnesi.training.monitor import Monitor
@@ -57,7 +57,9 @@ class Checkpoint:
     resume: bool
     identity: dict[str, Any] = field(default_factory=dict)
 
-    def save(self, fields: Fields, activities: Activities, search: Any, monitor: Monitor, *, stopped: bool) -> None:
+    def save(
+        self, fields: Fields, activities: Activities, search: TruncatedSearch, monitor: Monitor, *, stopped: bool
+    ) -> None:
         """Save the state after an iteration."""
         arrays = {name: getattr(fields, name) for name in _FIELDS}
         arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
@@ -85,7 +87,7 @@ class Checkpoint:
                     advice="check the free space on the disk",
                 ) from error
 
-    def load(self, search: ExactSearch | NeighborSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
+    def load(self, search: TruncatedSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
         """Restore search and monitor; return fields, activities and whether learning has ended, or None."""
         if not self.resume or not self.path.exists():
             return None

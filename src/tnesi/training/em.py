@@ -47,7 +47,7 @@ def run_em(
         stop = monitor.record(energy, summary.changed / engine.n_rows, search.name, log_prior)
         if observe:
             observe(fields)
-        if checkpoint:
+        if checkpoint and not isinstance(search, FullSearch):
             checkpoint.save(fields, engine.activities, search, monitor, stopped=stop)
         return stop
 

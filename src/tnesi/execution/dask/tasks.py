@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from tnesi.errors import TnesiError
 from tnesi.execution.dask.shared_array import SharedArray, allocate, opened, reading
-from tnesi.execution.part import Part, Search, Summary
+from tnesi.execution.part import Part, Summary
 from tnesi.execution.store import ArrayStore, FileStore, Store
 from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Statistics, Units
+from tnesi.search import TruncatedSearch
 from tnesi.types import Array
 
 _LARGE = 2**22
@@ -89,7 +90,7 @@ class Parameters(Message):
     log_w: Array | SharedArray
     log_w_sum: Array
     row_sum: float
-    search: Search
+    search: TruncatedSearch
 
     def shared(self, spare: Parameters | None) -> Parameters:
         """Return the same parameters in shared memory, reusing that of `spare`."""
