@@ -116,7 +116,7 @@ def opening(folder: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessio
         session = Session(digits, store, Settings())
         opened.append(session)
         session.start()
-        wait_for(lambda: session.questions.ready and session.map_version)
+        wait_for(lambda: session.questions.open_for("", ()) and session.map_version)
         return session
 
     yield open_session

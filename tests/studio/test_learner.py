@@ -53,7 +53,7 @@ def test_a_full_disk_does_not_stop_the_studio(
     session = Session(digits, store, Settings(fields=20))
     session.start()
     try:
-        waiting(lambda: session.questions.ready and session.map_version)
+        waiting(lambda: session.questions.open_for("", ()) and session.map_version)
         store.label(3, "three").result()
         session.answered()
         waiting(lambda: session.learned.answer == 1)

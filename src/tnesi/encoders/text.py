@@ -18,11 +18,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.encoders.documents import DecodingReport, read_documents
-from tnesi.encoders.embeddings import Embedder, cache_folder, embed_texts, embedder_for
+from tnesi.encoders.embeddings import Embedder, embed_texts, embedder_for
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.vectors import VectorEncoder
 from tnesi.encoders.word_counts import HashedCounts, WordCounts
 from tnesi.encoders.words import WordAnalyzer
+from tnesi.system.files import cache_folder
 from tnesi.types import Array
 
 _FEW_DOCUMENTS = 20
@@ -349,7 +350,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"The model {str(self.model)!r} is not the one that this encoder was fitted with: its weights differ."
             )
-        folder = cache_folder() if self.cache is True else None if self.cache is False else Path(self.cache)
+        folder = (
+            cache_folder() / "embeddings" if self.cache is True else None if self.cache is False else Path(self.cache)
+        )
         return embed_texts(texts, embedder, folder, _print_progress if self.verbose else None)
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tnesi.data.source import LUMINANCE
 from tnesi.types import Array
 
 _LEVELS = (1.0, 255.0, 65535.0)
 """Values that white usually has."""
-_LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
-"""Of red, green and blue (ITU-R 601), as in Pillow."""
 
 
 def known_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
@@ -68,7 +67,7 @@ def as_gray(pictures: Array) -> Array:
     """Return the luminance of pictures (... x channels), with one channel."""
     if pictures.shape[-1] == 1:
         return pictures
-    return np.ascontiguousarray((pictures @ _LUMINANCE)[..., None])
+    return np.ascontiguousarray((pictures @ LUMINANCE)[..., None])
 
 
 def as_color(pictures: Array) -> Array:

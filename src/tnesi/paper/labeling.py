@@ -13,7 +13,7 @@ from tnesi.paper.network import Network, build
 from tnesi.paper.protocol import Labels, Protocol, Task
 from tnesi.paper.run_folder import RunFolder
 from tnesi.paper.statistics import calibration_error
-from tnesi.paper.table import Key, label_seed, record_key, wanted_runs
+from tnesi.paper.table import Key, key_record, label_seed, record_key, wanted_runs
 from tnesi.paper.variants import mislabel
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.types import Array
@@ -70,11 +70,7 @@ def _run(protocol: Protocol, network: Network, data: Data, key: Key) -> dict[str
     t = network.test_posterior()
     right, top = network.classifier.classes_[t.argmax(axis=1)] == data.test.y, t.max(axis=1)
     return {
-        "task": name,
-        "method": method,
-        "labels_per_class": labels,
-        "run": run,
-        "seed": seed,
+        **key_record(key),
         "n_labels": n_labels,
         "error": 100 * float(np.mean(~right)),
         "calibration_error": 100 * calibration_error(top, right),

@@ -18,12 +18,20 @@ from tnesi.types import Array
 
 Key = tuple[str, str, Labels, int, int]
 """Task, method, labels per class, run and seed of the mixture, which identify a run."""
+_KEY = ("task", "method", "labels_per_class", "run", "seed")
 
 _EXAMPLES = 20
 
 
 def record_key(record: dict[str, Any]) -> Key:
-    return record["task"], record["method"], record["labels_per_class"], record["run"], record["seed"]
+    """Return the key of a recorded run."""
+    task, method, labels, run, seed = (record[name] for name in _KEY)
+    return task, method, labels, run, seed
+
+
+def key_record(key: Key) -> dict[str, Any]:
+    """Return a record with nothing but its key."""
+    return dict(zip(_KEY, key, strict=True))
 
 
 def wanted_runs(protocol: Protocol) -> list[Key]:
@@ -85,11 +93,7 @@ def _runs_of_seed(
             _save_examples(folder, f"examples-{task.name}-{method.name}-{labels}", network, data, t)
         folder.append(
             {
-                "task": task.name,
-                "method": method.name,
-                "labels_per_class": labels,
-                "run": run,
-                "seed": seed,
+                **key_record((task.name, method.name, labels, run, seed)),
                 "n_labels": n_labels,
                 **result,
                 "free_energy": mean_lower_bound([mixture.learned_ for mixture in mixtures]),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tnesi.data.datasets.registry import cache_folder
+from tnesi.system.files import cache_folder
 
 _SHORTEST_TOKEN = 32
 

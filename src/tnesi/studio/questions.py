@@ -131,11 +131,6 @@ class Questions:
             for held in self._open.values():
                 held.question = newer.get(held.question.row, held.question)
 
-    @property
-    def ready(self) -> bool:
-        """Whether questions have been prepared at all."""
-        return self._plan is not None
-
     def n_clients(self) -> int:
         """Return the number of clients with an open question."""
         with self._lock:

@@ -74,6 +74,11 @@ def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
+def cache_folder() -> Path:
+    """Return the folder of downloads and other files that can be made again: ``tnesi`` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tnesi"
+
+
 def check_place(path: str | Path) -> None:
     """Raise the error that `replacing` would raise, before a long computation instead of after it."""
     _temporary(Path(path).resolve()).unlink()

@@ -14,9 +14,9 @@ from tnesi.data.datasets.download import Progress, download, unpack
 from tnesi.data.datasets.mnist import read_emnist, read_mnist
 from tnesi.data.datasets.newsgroups import read_newsgroups
 from tnesi.data.datasets.nist import read_nist
-from tnesi.data.datasets.registry import Entry, cache_folder, read_registry
+from tnesi.data.datasets.registry import Entry, read_registry
 from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError
-from tnesi.system.files import alone_in
+from tnesi.system.files import alone_in, cache_folder
 
 _ENTRIES = read_registry()
 NAMES = tuple(_ENTRIES)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tnesi.data.datasets.download import Remote
+from tnesi.system.files import cache_folder
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,6 @@ class Entry:
                 if len(found) == len(names):
                     return found
         return None
-
-
-def cache_folder() -> Path:
-    """Return the folder for downloads and prepared data: ``tnesi`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tnesi"
 
 
 def _plain_or_packed(folder: Path, name: str) -> Path | None:
