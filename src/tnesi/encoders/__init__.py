@@ -1,4 +1,4 @@
-"""What people have, as rows that the model can learn from: scikit-learn transformers that learn without labels."""
+"""Encoders of images, documents, tables and vectors: scikit-learn transformers that need no labels."""
 
 from tnesi.encoders.choice import encoder_for, make_classifier
 from tnesi.encoders.images import ImageEncoder

@@ -1,7 +1,7 @@
-"""Pictures of any size on a canvas of one size: scaled to fit, aspect ratio kept, in the middle.
+"""Pictures of any size on a canvas of one size: scaled to fit, centered, with their proportions kept.
 
-A picture fills a box of the canvas, (top, left, height, width). Nothing is made up around it: encoders leave out what
-is outside of the box, so a picture in portrait format has no edges where its sides end.
+A picture fills a box of the canvas, (top, left, height, width). Encoders ignore the area outside of the box, so that
+pictures have no edges at their borders.
 """
 
 from __future__ import annotations

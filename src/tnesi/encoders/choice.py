@@ -1,4 +1,4 @@
-"""Which encoder suits which data, and classifiers that take data as people have them."""
+"""The choice of an encoder for data, and classifiers with an encoder."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _IN_WORDS: dict[Kind, str] = {
     "numbers": "rows of numbers",
 }
 _FEW_COLUMNS = 50
-"""Numbers in fewer columns are a table of measurements; in more, counts, a histogram or a spectrum."""
+"""Rows with fewer columns are measurements; with more, counts, histograms or spectra."""
 _LOOKED_AT = 2000
 
 
 def encoder_name_for(data: Data) -> EncoderName | None:
-    """Return which encoder suits data, or None for counts, histograms and spectra, which need none."""
+    """Return the name of the encoder that suits data, or None for counts, histograms and spectra, which need none."""
     rows = data.rows
     match rows.kind:
         case "images":
@@ -63,19 +63,19 @@ def encoder_name_for(data: Data) -> EncoderName | None:
 
 
 def new_encoder(name: EncoderName, model: str | None = None) -> Encoder:
-    """Return an encoder, not fitted yet; `model` computes embeddings of documents."""
+    """Return an unfitted encoder; `model` is the name of one that embeds documents."""
     if model is not None:
         return TextEncoder(model=model)
     return ENCODERS[name]()
 
 
 def encoder_for(data: Any) -> Encoder | None:
-    """Return the encoder that suits data, not fitted yet; None for counts, histograms and spectra, which need none.
+    """Return an unfitted encoder that suits data, or None for counts, histograms and spectra, which need none.
 
     Parameters
     ----------
     data : Data, array-like, data frame, str or path
-        What `tnesi.data.open_data` takes, or what it has returned.
+        Input or result of `tnesi.data.open_data`.
 
     Returns
     -------
@@ -133,14 +133,14 @@ def make_classifier(
     mixture: PoissonMixture | None = None,
     **parameters: Any,
 ) -> Pipeline:
-    """Return a classifier for data as people have them: a pipeline of an encoder and a SimpletronClassifier.
+    """Return a pipeline of an encoder and a SimpletronClassifier.
 
     Parameters
     ----------
     kind : {"images", "text", "table", "vectors", "counts"}
-        What the data are. "counts" (also histograms and spectra) need no encoder.
+        Type of the data. "counts" (also histograms and spectra) need no encoder.
     encoder : encoder or None, default=None
-        The encoder, where its defaults do not suit.
+        The encoder, if not the default one for `kind`.
     mixture : PoissonMixture or None, default=None
         First layer of the classifier.
     **parameters : dict

@@ -1,13 +1,13 @@
-"""How the values of one column become weights of a few levels, as values that are learned once and never change.
+"""Codes of columns, which map values to weights of a few levels; immutable.
 
 Each code has ``names`` (one for each of its features) and ``encode(column)``, an (n_rows, len(names)) matrix whose
-rows sum to 1. A value that says nothing has the mean weights. Rows of texts without known words are zero.
+rows sum to 1. Unknown values have the mean weights. Rows of texts without known words are zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -32,7 +32,7 @@ rows are similar. With this share a level counts about as much as a step from th
 
 
 class ColumnCode(Protocol):
-    """What the table encoder needs of a column's code."""
+    """The interface of a code."""
 
     @property
     def name(self) -> str: ...
@@ -52,9 +52,9 @@ class ColumnCode(Protocol):
 
 @dataclass(frozen=True)
 class NumberCode:
-    """A number or time: soft bins of its quantiles, and how high it is on the scale from end to end and in rank.
+    """A number or time: soft bins of its quantiles, and its position on two scales, by value and by rank.
 
-    Bins tell groups of values apart, whatever their order. The two scales say which values are close to each other.
+    Bins distinguish groups of values; the scales make close values similar.
 
     Attributes
     ----------
@@ -214,14 +214,7 @@ class CategoryCode:
         return weights
 
     def get_state(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "levels": list(self.levels),
-            "has_rare": self.has_rare,
-            "has_missing": self.has_missing,
-            "mean": self.mean,
-        }
+        return asdict(self) | {"levels": list(self.levels)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> CategoryCode:

@@ -1,4 +1,4 @@
-"""What a column holds: numbers, times, categories, text, or nothing to learn from."""
+"""Recognition of the type of a column: numbers, times, categories, text, or no information."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)
 _SHARE_OF_KIND = 0.9
 """Minimum share of numbers (or times) among the texts of a column of numbers (or times)."""
 _ENOUGH_ROWS = 20
-"""With fewer rows, distinct values are no sign of an identifier."""
+"""Minimum number of rows for distinct values to indicate an identifier."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Recognized:
     column : Column
         The values as the kind needs them: numbers, time stamps, or objects of str.
     message : str
-        What a user should know about it; empty if nothing.
+        A message for the user, or empty.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class Recognized:
 
 
 def recognize(column: Column, kind: Kind | None = None) -> Recognized:
-    """Find out what a column holds, or take `kind` for it.
+    """Recognize the type of a column, or convert it to `kind`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def recognize(column: Column, kind: Kind | None = None) -> Recognized:
 
 
 def _without_information(found: Recognized) -> Recognized:
-    """Leave out a column that is constant or numbers the rows."""
+    """Drop a column that is constant or an identifier."""
     column, name = found.column, found.column.name
     present = column.values[~column.missing]
     distinct = len(set(present.tolist())) if present.dtype.kind == "O" else len(np.unique(present))

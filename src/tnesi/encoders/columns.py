@@ -1,7 +1,6 @@
 """Tables of any library as columns: values in their own precision, and which of them are missing.
 
-Integers stay integers and time stamps stay ticks of their unit, because float32, or even float64, cannot tell the
-large ones apart.
+Integers stay integers and time stamps stay ticks of their unit, because floats cannot distinguish large ones.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Column:
     values : ndarray of shape (n_rows,)
         Integers, floats, booleans, datetime64, timedelta64, or objects: str, int, float, bool, datetime64.
     missing : ndarray of bool of shape (n_rows,)
-        The values at these rows mean nothing.
+        Mask of missing values.
     """
 
     name: str

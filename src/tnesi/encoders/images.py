@@ -1,4 +1,4 @@
-"""ImageEncoder: pictures of any kind to rows that the model can learn from."""
+"""ImageEncoder: images as rows of non-negative numbers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
 LARGEST_SIZE = 512
-"""Of the canvas, in pixels along the longer side."""
+"""Largest longer side of the canvas in pixels."""
 _USUAL_SIZE = 32
-"""Larger pictures are scaled down to it."""
+"""Longer side to which larger pictures are scaled down."""
 SAMPLE = 1000
-"""Pictures from which everything is learned."""
+"""Maximum number of pictures that `fit` examines."""
 _SAME_FORMAT = 0.9
-"""Share of pictures in portrait format, or in landscape format, from which on the canvas has that format."""
+"""Minimum share of pictures in portrait (or landscape) format for a canvas of that format."""
 _LISTED = 5
-"""Problems that a message lists."""
+"""Maximum number of problems in a message."""
 
 
 class UnreadableImagesError(ValueError):
@@ -50,7 +50,7 @@ class UnreadableImagesError(ValueError):
         super().__init__(
             f"{len(problems)} of {n_images} pictures cannot be read:\n"
             + "\n".join(lines)
-            + "\nRemove them, or use encode_files, which leaves them out."
+            + "\nRemove them, or use encode_files, which skips them."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -66,22 +66,22 @@ def _unreadable(problems: list[Problem], message: str) -> UnreadableImagesError:
 class ImageEncoder(TransformerMixin, BaseEstimator):
     """Encode pictures as histograms of oriented gradients and of colors.
 
-    Rows are non-negative and need no labels: `SimpletronClassifier` learns from them as they are. Pictures may be
-    small or large, gray or colored, and of different sizes. They are scaled to fit on a canvas of one size, in the
-    middle, with their proportions kept; what is around them counts as nothing.
+    Rows are non-negative, so that `SimpletronClassifier` can learn from them. Pictures may be gray or colored and of
+    different sizes. They are scaled to fit on a canvas of one size, centered, with their proportions kept; the area
+    around them is ignored.
 
     Parameters
     ----------
     shape : tuple of int, default=None
         Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
     size : int or "auto", default="auto"
-        Longer side of the canvas in pixels, at most 512. "auto" is the usual size of the pictures, or 32 if that is
-        smaller: details of larger pictures say less about what they show than outlines do.
+        Longer side of the canvas in pixels, at most 512. "auto" is the median size of the pictures, at most 32: in
+        larger pictures, outlines say more about the content than details do.
     color : bool or "auto", default="auto"
-        Whether colors are encoded beside gradients. "auto" encodes them if a sample of the pictures has any.
+        Whether colors are encoded in addition to gradients. "auto" encodes them if a sample of the pictures has
+        colors.
     n_jobs : int, default=None
-        Number of threads. None uses all processors that the process may use, as does -1. The result does not depend on
-        it.
+        Number of threads. None and -1 use all processors. The result does not depend on it.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
     shaded_ : bool
         Whether the pictures are shaded, like photographs, so that gradients are also encoded independently of contrast.
     n_features_in_ : int
-        Number of features, if `fit` got flat rows.
+        Number of features, if `fit` received flat rows.
 
     See Also
     --------
@@ -100,15 +100,15 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `fit` looks at 1,000 pictures at most. The canvas has the median proportions of the pictures if nine tenths of them
-    are in landscape format, or in portrait format; otherwise it is a square.
+    `fit` examines at most 1,000 pictures. The canvas has the median proportions of the pictures if nine tenths of them
+    are in landscape format, or in portrait format; otherwise it is square.
 
     Unsigned 8-bit and 16-bit integers are 0 for black and 255 or 65,535 for white. For other numbers, black is 0, or
     the smallest value in `fit` if that is negative; white is the first of 1, 255 and 65,535 that no value exceeds, or
     the largest value. Gray pictures are encoded independently of their brightness, colored ones nearly so.
 
-    Files are turned as their EXIF orientation says. The first picture of animations and of files with several pages
-    counts. Transparent parts become white.
+    Files are rotated according to their EXIF orientation. Only the first picture of animations and of files with
+    several pages is used. Transparent parts become white.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Learn the size of the canvas and which features the pictures need.
+        """Choose the size of the canvas and the features.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         given = pictures_in(X, self._shape())
         if len(given) == 0:
-            raise ValueError("there are no pictures: pass at least one")
+            raise ValueError("There are no pictures: pass at least one.")
         sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), SAMPLE)).astype(np.int64))
         sizes = given.sizes(sample)
         canvas = _canvas_for(sizes, self.size) if sizes else (1, 1)
@@ -175,7 +175,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or list
-            Pictures, as in `fit`. They may be of another size, and of another kind.
+            Pictures, in any of the forms that `fit` accepts, and of any size.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         UnreadableImagesError
-            If files in a list cannot be read. It lists all of them.
+            If files in a list cannot be read; the error lists all of them.
         """
         rows, problems = self._encode(X)
         if problems:
@@ -192,7 +192,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         return rows
 
     def encode_files(self, paths: Sequence[str | PathLike[str]]) -> tuple[Array, list[Problem]]:
-        """Return a row for each file that can be read, and the problems with the others.
+        """Return a row for each readable file, and the problems with the others.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         rows : ndarray of shape (n_readable, n_features), float32
             In the order of `paths`.
         problems : list of Problem
-            The other files: the place in `paths`, the name, and the reason.
+            The other files: index in `paths`, name and reason.
         """
         return self._encode(list(paths))
 
@@ -218,13 +218,13 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str
-            Such as "direction_0_3_90": in row 0 and column 3 of the cells, it gets brighter downwards.
+            Such as "direction_0_3_90": brightness increases downward in row 0 and column 3 of the cells.
         """
         check_is_fitted(self)
         return np.asarray(self._rows.names(), dtype=object)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learned, as values that JSON can hold.
+        """Return the fitted state as JSON values.
 
         Returns
         -------

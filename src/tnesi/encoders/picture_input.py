@@ -1,4 +1,4 @@
-"""Pictures as people pass them, brought onto a canvas: arrays, flat rows, and lists of files or arrays."""
+"""Pictures as arrays, flat rows, or lists of files or arrays, placed on a canvas."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Path = str | PathLike[str]
 _T = TypeVar("_T")
 
 _BLOCK_VALUES = 2**22
-"""Values of the pictures that are encoded together."""
+"""Maximum number of values in a block."""
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How pictures are brought onto a canvas.
+    """How pictures are placed on a canvas.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Loading:
     in_color : bool
         Whether there are three channels, or one.
     black, white : float
-        Of arrays whose type does not say it.
+        Range of arrays whose type does not define it.
     n_threads : int
     """
 
@@ -59,7 +59,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class Block:
-    """Pictures on a canvas: those of a block of the input that could be read.
+    """The readable pictures of a block of the input, on a canvas.
 
     Attributes
     ----------

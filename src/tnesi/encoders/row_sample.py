@@ -9,12 +9,12 @@ from tnesi.types import Array
 
 
 class RowSample:
-    """Every row gets a random number, and those with the smallest are kept: all rows are equally likely to be.
+    """A uniform sample: every row gets a random number, and the rows with the smallest numbers are kept.
 
     Parameters
     ----------
     size : int
-        How many rows to keep at most.
+        Maximum number of rows.
     seed : int
 
     Attributes

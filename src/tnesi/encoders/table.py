@@ -1,4 +1,4 @@
-"""TableEncoder: tables with columns of any kind, as rows of non-negative numbers."""
+"""TableEncoder: tables with columns of any type, as rows of non-negative numbers."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ from tnesi.types import Array
 Rows = Array | sparse.csr_array
 
 _DENSE_FEATURES = 1_000
-"""With more features rows are sparse, unless `sparse_output` decides."""
+"""Rows with more features are sparse by default."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table: numbers in any unit, categories, times, texts and missing values.
 
     Every column adds 1 to the sum of a row, whatever its unit. Numbers and times become weights of soft bins and of two
-    scales, categories one level each, and missing values a level of their own. Columns of sentences are encoded by
-    :class:`TextEncoder`. Columns that say nothing (identifiers, a single value) are left out, with a message.
+    scales; categories and missing values become levels. Columns of sentences are encoded by :class:`TextEncoder`.
+    Columns without information (identifiers, constant columns) are dropped, with a warning.
 
     Parameters
     ----------
     n_bins : int, default=5
-        Soft bins of a number. A column with no more distinct values has one for each of them.
+        Number of soft bins of a number. A column with fewer distinct values has a bin for each of them.
     max_levels : int, default=50
         Largest number of levels of a category. The others count as one level, "rare".
     min_count : int or "auto", default="auto"
-        Least number of rows for a category to have its own level. "auto" is 2 from 20 rows on, and else 1.
+        Minimum number of rows for a category to have its own level. "auto" is 2 for at least 20 rows, else 1.
     kinds : dict or None, default=None
-        What columns hold, where it should not be recognized: from names to "number", "time", "category", "text" or
-        "drop".
+        Types of columns by name, instead of those that are recognized: "number", "time", "category", "text" or "drop".
     sample_size : int, default=50000
-        Largest number of rows to learn from: a random sample of the rows if there are more.
+        Maximum number of rows to learn from; of more rows, a random sample is used.
     sparse_output : bool or "auto", default="auto"
-        Whether rows are a CSR array. "auto" is True if there is a column of texts, or more than 1,000 features.
+        Whether rows are a CSR array. "auto" means with a column of texts or more than 1,000 features.
     random_state : int, default=0
         Seeds the sample.
 
     Attributes
     ----------
     kinds_ : dict
-        What each column holds, "drop" for those that are left out.
+        Type of each column, "drop" for dropped ones.
     messages_ : list of str
-        What was decided or noticed during fit, in sentences. `fit` warns of it, too.
+        Choices and warnings of `fit`, which also issues them as warnings.
     n_samples_seen_ : int
         Number of rows seen during fit.
     n_features_in_ : int
@@ -67,10 +66,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A level has a third of a category's weight. The rest is spread in the proportions of all rows, so that a category
-    does not make more of a difference than a number. Categories that did not occur during fit count as rare; without a
-    rare level they have these proportions alone, as have missing values in a column that had none. Infinite numbers are
-    beyond the outermost bin, and count as in it.
+    A level has a third of a category's weight. The rest is distributed in the proportions of all rows, so that a
+    category has about as much influence as a number. Categories that did not occur during fit count as rare; without a
+    rare level they get these proportions only, as do missing values in a column that had none. Infinite numbers belong
+    to the outermost bin.
 
     Examples
     --------
@@ -104,7 +103,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what the columns hold and how to encode them.
+        """Recognize the types of the columns and learn how to encode them.
 
         Parameters
         ----------
@@ -141,7 +140,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit_blocks(self, blocks: Iterable[Any]) -> Self:
         """Learn from the rows of a stream in constant memory, as `fit` does from a table.
 
-        Unlike `partial_fit`, which can encode after each block, this learns once, after the last one.
+        Unlike `partial_fit`, it learns only once, after the last block.
 
         Parameters
         ----------
@@ -190,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : table
-            It needs the columns seen during fit, in any order; others are ignored. A 2-D array needs as many columns.
+            Must have the columns seen during fit, in any order; others are ignored. An array must have as many columns.
 
         Returns
         -------
@@ -223,7 +222,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(distinct([name for code in self._codes for name in code.names]), dtype=object)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learned as JSON values and NumPy arrays, for :meth:`from_state`."""
+        """Return the fitted state as JSON values and NumPy arrays, for :meth:`from_state`."""
         check_is_fitted(self, "kinds_")
         parameters = self.get_params(deep=False)
         parameters["kinds"] = None if self.kinds is None else dict(self.kinds)
@@ -239,7 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the encoder whose state :meth:`get_state` returned. It encodes, but cannot learn more."""
+        """Return the encoder whose state :meth:`get_state` returned. It cannot learn more."""
         encoder = cls(**parameters_of(state, "TableEncoder"))
         encoder._codes = [code_from_state(one) for one in state["columns"]]
         encoder.kinds_ = {str(name): str(kind) for name, kind in state["kinds"].items()}

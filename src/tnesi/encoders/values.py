@@ -1,4 +1,4 @@
-"""Values of pixels between 0 (black) and 1 (white), whatever type and range they have."""
+"""Conversion of pixels of any type and range to values between 0 (black) and 1 (white)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tnesi.data.source import LUMINANCE
 from tnesi.types import Array
 
 _LEVELS = (1.0, 255.0, 65535.0)
-"""Values that white usually has."""
+"""Common values of white."""
 
 
 def known_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
-    """Return black and white of types that have only one use, or None."""
+    """Return black and white for types whose range is unambiguous, or None."""
     if dtype.kind == "b":
         return 0.0, 1.0
     if dtype in (np.uint8, np.uint16):
@@ -56,7 +56,7 @@ def scaled(values: Array, black: float, white: float) -> Array:
 
 
 def on_white(pictures: Array) -> Array:
-    """Return pictures (... x channels) without their fourth channel, the opacity: what is transparent becomes white."""
+    """Return pictures (... x channels) without their fourth channel, the opacity; transparent parts become white."""
     if pictures.shape[-1] != 4:
         return pictures
     opacity = pictures[..., 3:].clip(0, 1)

@@ -16,46 +16,46 @@ from tnesi.encoders.states import new_state, parameters_of
 from tnesi.types import Array
 
 AUTO_SHARE, AUTO_LEAST = 0.6, 16
-"""What "auto" keeps: a share of the variance, and a minimum number of directions."""
+"""The share of the variance and the minimum number of directions that "auto" keeps."""
 MOST_DIMENSIONS = 4096
-"""With more, the matrix of covariances would be large: vectors stay in the directions that they have."""
+"""Vectors with more dimensions are not rotated, because the covariance matrix would be large."""
 
 
 class VectorEncoder(TransformerMixin, BaseEstimator):
     """Encode signed vectors, such as the embeddings of a pretrained model, as rows of non-negative numbers.
 
-    Vectors are centered and rotated to their principal directions. Those that hold most of the variance are kept, each
-    as two features: its positive and its negative part. Rows are scaled to equal length, since the direction of an
-    embedding says what it is about and its length does not.
+    Vectors are centered and rotated to their principal directions. Those with most of the variance are kept, each
+    as two features: its positive and its negative part. Rows are scaled to unit length, since the meaning of an
+    embedding is in its direction.
 
     Parameters
     ----------
     n_directions : int, float, "auto" or None, default="auto"
-        How many principal directions to keep; a number below 1 is the share of the variance they explain. "auto" is
-        0.6, but at least 16 directions. None does not rotate and keeps all.
+        Number of principal directions to keep, or, below 1, the share of the variance to explain. "auto" means 0.6, but
+        at least 16 directions. None keeps all dimensions without rotation.
     center : bool, default=True
         Whether to subtract the mean.
 
     Attributes
     ----------
     mean_ : ndarray of float64 of shape (n_features_in_,)
-        What is subtracted.
+        The mean, or zeros without centering.
     directions_ : ndarray of float64 of shape (n_directions_, n_features_in_) or None
-        Orthonormal rows; None where vectors are not rotated.
+        Orthonormal rows; None without rotation.
     n_directions_ : int
         Number of directions. There are twice as many features.
     n_samples_seen_ : int
         Number of vectors learned from.
     messages_ : list of str
-        What was decided or noticed during fit.
+        Choices of `fit`.
     n_features_in_ : int
         Number of dimensions.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the dimensions, where the vectors had names that are all strings.
+        Names of the dimensions, if all of them are strings.
 
     Notes
     -----
-    `partial_fit` adds up moments, so it needs the same memory for any number of vectors.
+    `partial_fit` adds up moments, so its memory does not depend on the number of vectors.
 
     Examples
     --------
@@ -144,11 +144,11 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "mean_")
         given = self._vectors(X, reset=False)
-        # a vector of zeros is what an empty document has: it says nothing
+        # empty documents have vectors of zeros
         vectors = np.where(np.any(given != 0, axis=1, keepdims=True), given - self.mean_, 0)
         if self.directions_ is not None:
             vectors = vectors @ self.directions_.T
-        # by the largest entry first, so that squares neither overflow nor vanish
+        # divide by the largest entry first, so that squares neither overflow nor underflow
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
         vectors = vectors / np.where(largest > 0, largest, 1)
         length = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
@@ -177,7 +177,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
         return np.array([f"{name}{sign}" for sign in "+-" for name in names], dtype=object)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learned as JSON values and NumPy arrays, for :meth:`from_state`."""
+        """Return the fitted state as JSON values and NumPy arrays, for :meth:`from_state`."""
         check_is_fitted(self, "mean_")
         names = getattr(self, "feature_names_in_", None)
         return new_state("VectorEncoder", self.get_params(deep=False)) | {
@@ -190,7 +190,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the encoder whose state :meth:`get_state` returned. It encodes, but cannot learn more."""
+        """Return the encoder whose state :meth:`get_state` returned. It cannot learn more."""
         encoder = cls(**parameters_of(state, "VectorEncoder"))
         encoder.mean_ = np.asarray(state["mean"], np.float64)
         encoder.n_features_in_ = encoder.n_directions_ = len(encoder.mean_)
@@ -220,7 +220,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(validate_data(self, unnested(X), reset=reset, dtype=np.float64))
 
     def _how_many(self, variances: Array) -> int:
-        """Return how many of the directions to keep, whose variances fall."""
+        """Return the number of directions to keep, given their variances in descending order."""
         total, most = variances.sum(), len(variances)
         if not total > 0:
             return 1
