@@ -24,6 +24,14 @@ _OF_TYPER = ("help", "install_completion", "show_completion")
 
 API: dict[str, list[str]] = {
     "Estimators": ["tnesi.PoissonMixture", "tnesi.SimpletronClassifier", "tnesi.SelfLabeling"],
+    "Encoders": [
+        "tnesi.make_classifier",
+        "tnesi.encoders.encoder_for",
+        "tnesi.encoders.ImageEncoder",
+        "tnesi.encoders.TextEncoder",
+        "tnesi.encoders.TableEncoder",
+        "tnesi.encoders.VectorEncoder",
+    ],
     "Where a fit runs": ["tnesi.execution.Local", "tnesi.execution.Dask"],
     "Errors": ["tnesi.errors.TnesiError", "tnesi.errors.InvalidParameterError", "tnesi.errors.InvalidDataError"],
     "The published networks": [
