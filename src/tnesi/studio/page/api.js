@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-export class ConnectionLost extends Error {
+class ConnectionLost extends Error {
   constructor(cause) {
     super("The connection to the studio was lost.", { cause });
   }

@@ -8,7 +8,7 @@ const LEAST_SHARE = 0.005; // smallest guess to show
 let boxes = 0;
 
 /** The class that is meant by what was typed: the same name, or one that differs in case only (not for single letters). */
-export function meant(typed) {
+function meant(typed) {
   const name = typed.trim();
   const classes = now.state?.classes ?? [];
   const same = classes.find((one) => one.name === name);

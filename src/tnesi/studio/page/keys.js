@@ -13,7 +13,7 @@ let lastLetter = -Infinity; // when a letter last answered a question
 let last = { key: "", time: -Infinity };
 
 /** The class with that key: the very character, else the other case of it. */
-export function classWithKey(key) {
+function classWithKey(key) {
   const classes = now.state?.classes ?? [];
   return classes.find((one) => one.key === key) ?? classes.find((one) => one.key !== null && one.key?.toLowerCase() === key.toLowerCase());
 }

@@ -13,7 +13,7 @@ export const kind = () => now.state?.data.kind ?? "image";
 export const hasPhotos = () => Boolean(now.state?.data.photos);
 const isText = () => ["words", "document", "table"].includes(kind());
 
-export const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
+const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
 
 /** A row by its number and, where it is one, its file. */
 export const rowName = ({ row, file }) => (file ? `row ${row} · ${file}` : `row ${row}`);

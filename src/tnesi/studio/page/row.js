@@ -108,8 +108,6 @@ async function give(kind, what, label) {
 const relabel = (label) => shown && give("label", { label, question: null }, label);
 const clear = () => shown && give("clear", {}, null);
 
-export const rowPanelOpen = () => Boolean(panel?.open);
-
 /** A key in the panel: a class's key relabels, anything else starts a name. */
 export function keyInRow(key, found) {
   if (found) relabel(found.name);

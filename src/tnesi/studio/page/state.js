@@ -64,7 +64,7 @@ async function ask() {
   }
 }
 
-export async function connect() {
+async function connect() {
   clearTimeout(again);
   source?.close();
   source = null;
