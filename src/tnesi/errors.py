@@ -1,7 +1,8 @@
 """Errors with parts: what is wrong, which parameter or row it concerns, and what to do about it.
 
-A text may refer to parameters as ``{row_sum}`` or ``{row_sum:auto}``. `str` spells these as Python does (``row_sum``,
-``row_sum='auto'``); the command line passes its own spelling to `TnesiError.text` (``--row-sum auto``).
+Texts about a parameter may refer to parameters as ``{row_sum}`` or ``{row_sum:auto}``. `str` spells these as in Python
+(``row_sum``, ``row_sum='auto'``); the command line passes its own spelling to `TnesiError.text` (``--row-sum auto``).
+Other texts are taken as they are, usually f-strings.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class TnesiError(Exception):
     advice : str
         What to do.
     **values : object
-        Values for ``{placeholders}`` in `message` and `advice`. Placeholders without one are parameters.
+        Values for ``{placeholders}`` in `message` and `advice`. Placeholders without one are parameters. With neither
+        `parameter` nor values, there are no placeholders: texts may contain braces.
 
     Examples
     --------
@@ -62,10 +64,11 @@ class TnesiError(Exception):
 
     def text(self, spell: Spelling | None = None) -> str:
         """Return message and advice with parameters spelled by `spell(name, value)`, by default as in Python."""
-        if not (self.values or self.advice or self.parameter):
-            return self.message  # which may contain braces of the user's
-        names = _Names(self.values, spell or python_spelling)
-        return ": ".join(part.format_map(names) for part in (self.message, self.advice) if part)
+        parts = [part for part in (self.message, self.advice) if part]
+        if self.values or self.parameter:
+            names = _Names(self.values, spell or python_spelling)
+            parts = [part.format_map(names) for part in parts]
+        return ": ".join(parts)
 
     def __str__(self) -> str:
         return self.text()

@@ -66,10 +66,8 @@ def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = Non
         size = max(1, min(_ROWS, _BYTES // rows.row_bytes))
     if rows.n_features != model.n_features_in_:
         raise DataError(
-            "the data has {n_features} features, but the model was learned from {n_features_in_}",
+            f"the data has {rows.n_features} features, but the model was learned from {model.n_features_in_}",
             advice="use the same features",
-            n_features=rows.n_features,
-            n_features_in_=model.n_features_in_,
         )
     blocks = iter(rows.parts(size))
     start = 0
@@ -81,10 +79,7 @@ def predict_blocks(model: FittedClassifier, rows: Source, size: int | None = Non
                 t = model.predict_proba(block)
             except ValueError as error:
                 raise DataError(
-                    "rows {start} to {last} (row 0 is row {start}): {error}",
-                    start=start,
-                    last=start + block.shape[0] - 1,
-                    error=error,
+                    f"rows {start} to {start + block.shape[0] - 1} (row 0 is row {start}): {error}"
                 ) from error
             yield Predicted(start, t.argmax(axis=1), t.max(axis=1), margins(t))
             start += block.shape[0]
@@ -177,14 +172,11 @@ def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> It
     code_of = {_key(k): i for i, k in enumerate(named)}
     given = [v for v in y.tolist() if not (v is None or v != v or (v == -1 and -1 not in named))]
     if not given:
-        raise DataError("{name} has no labels to compare with", name=data.name)
+        raise DataError(f"{data.name} has no labels to compare with")
     if not any(_key(v) in code_of for v in given):
         raise DataError(
-            "none of the labels of {name} ({given}, ...) is a class of the model ({named}, ...)",
+            f"none of the labels of {data.name} ({given[0]}, ...) is a class of the model ({named[0]}, ...)",
             advice="use the same classes",
-            name=data.name,
-            given=given[0],
-            named=named[0],
         )
     strangers = sorted({_key(v) for v in given if _key(v) not in code_of})
     code_of |= {name: len(named) if model.has_unknown_class_ else len(named) + i for i, name in enumerate(strangers)}

@@ -327,7 +327,5 @@ def _in_order(rows: Source, learned: Any) -> Source:
     if not isinstance(learned, list) or names is None or learned == names:
         return rows
     if missing := [name for name in learned if name not in names]:
-        raise InvalidDataError(
-            "column {name!r}, used by the model, is missing", advice="use the same columns", name=missing[0]
-        )
+        raise InvalidDataError(f"column {missing[0]!r}, used by the model, is missing", advice="use the same columns")
     return ColumnsSource(rows, [names.index(name) for name in learned])

@@ -105,7 +105,7 @@ def report(
     from tnesi.report.page import write_report
 
     if not folder.is_dir():
-        raise DataError("{folder} is not a folder", advice="pass an output of `tnesi reproduce`", folder=folder)
+        raise DataError(f"{folder} is not a folder", advice="pass an output of `tnesi reproduce`")
     out = Output(as_json)
     with out.progress("writing the report"):
         try:
@@ -113,7 +113,7 @@ def report(
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError("{folder}: the records are damaged ({error})", folder=folder, error=error) from error
+            raise DataError(f"{folder}: the records are damaged ({error})") from error
     out.say(f"Report: {page}")
     out.finish(report=page)
 

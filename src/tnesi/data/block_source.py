@@ -62,16 +62,12 @@ class BlockSource(Source):
     def _checked(self, block: Array) -> Array:
         if block.shape[1] != self.n_features:
             raise DataError(
-                "a block has {shape} columns, but the first one has {n_features}",
+                f"a block has {block.shape[1]} columns, but the first one has {self.n_features}",
                 advice="pass blocks with the same columns",
-                shape=block.shape[1],
-                n_features=self.n_features,
             )
         if self.dtype == np.uint8 and block.dtype not in (np.uint8, np.bool_):
             raise DataError(
-                "a block has type {dtype}, but the first one has uint8",
-                advice="convert all to one type",
-                dtype=block.dtype,
+                f"a block has type {block.dtype}, but the first one has uint8", advice="convert all to one type"
             )
         return block
 
@@ -96,9 +92,6 @@ def _rows(block: Any) -> Array:
     rows = np.asarray(block)
     if rows.ndim != 2 or rows.dtype.kind not in "buif":
         raise DataError(
-            "a block has shape {shape} and type {dtype}",
-            advice="pass two-dimensional arrays of numbers",
-            shape=rows.shape,
-            dtype=rows.dtype,
+            f"a block has shape {rows.shape} and type {rows.dtype}", advice="pass two-dimensional arrays of numbers"
         )
     return rows

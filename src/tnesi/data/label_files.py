@@ -63,14 +63,9 @@ def read_labels(path: str | Path, n_rows: int) -> Array:
             names = array_names(archive)
             found = next((n for n in names if n.lower() in LABEL_NAMES), names[0] if len(names) == 1 else None)
             if found is None:
-                raise DataError(
-                    "{path} has the arrays {names}",
-                    advice="name the array of labels y",
-                    path=path,
-                    names=", ".join(names[:10]),
-                )
+                raise DataError(f"{path} has the arrays {', '.join(names[:10])}", advice="name the array of labels y")
             return tidy_labels(read_array(archive, found), n_rows, path)
-    raise DataError("{path} is not a label file", advice="use a text, CSV, .npy, .npz, IDX or Parquet file", path=path)
+    raise DataError(f"{path} is not a label file", advice="use a text, CSV, .npy, .npz, IDX or Parquet file")
 
 
 def _read_text(path: Path, n_rows: int) -> Array:
@@ -81,12 +76,7 @@ def _read_text(path: Path, n_rows: int) -> Array:
         most = 2 * n_rows + 10  # a line may be empty
         table = list(islice(csv.reader(_lines(file, path), delimiter=delimiter), most + 1))
     if len(table) > most:
-        raise DataError(
-            "{path} has more labels than the data has rows ({n_rows})",
-            advice="pass one label per row",
-            path=path,
-            n_rows=n_rows,
-        )
+        raise DataError(f"{path} has more labels than the data has rows ({n_rows})", advice="pass one label per row")
     width = max(map(len, table))
     if width < 2:
         return _one_per_line([row[0].strip() if row else "" for row in table], n_rows, path)
@@ -98,22 +88,14 @@ def _read_text(path: Path, n_rows: int) -> Array:
         label_column = next((i for i, name in enumerate(names) if name in LABEL_NAMES), 1 if row_column == 0 else 0)
     elif width > 2:
         raise DataError(
-            "{path} has {width} columns",
-            advice="name the two that hold row numbers and labels 'row' and 'label'",
-            path=path,
-            width=width,
+            f"{path} has {width} columns", advice="name the two that hold row numbers and labels 'row' and 'label'"
         )
     if any(len(row) != width for row in table):
-        raise DataError("{path}: not all lines have {width} columns", advice="correct the file", path=path, width=width)
+        raise DataError(f"{path}: not all lines have {width} columns", advice="correct the file")
     rows = [row[row_column].strip() for row in table]
     wrong = next((row for row in rows if not re.fullmatch("[0-9]{1,15}", row)), None)
     if wrong is not None:
-        raise DataError(
-            "{path}: {wrong!r} is not a row number",
-            advice="write 'row,label' on each line",
-            path=path,
-            wrong=wrong[:40],
-        )
+        raise DataError(f"{path}: {wrong[:40]!r} is not a row number", advice="write 'row,label' on each line")
     texts = unescape_formulas([row[label_column].strip() for row in table])
     return _place([int(row) for row in rows], parse_labels(texts, path), n_rows, path)
 
@@ -121,9 +103,7 @@ def _read_text(path: Path, n_rows: int) -> Array:
 def _lines(file: IO[str], path: Path) -> Iterator[str]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
-            raise DataError(
-                "{path} has a line of more than {longest_line} characters", path=path, longest_line=_LONGEST_LINE
-            )
+            raise DataError(f"{path} has a line of more than {_LONGEST_LINE} characters")
         yield line
 
 
@@ -135,11 +115,7 @@ def _one_per_line(texts: list[str], n_rows: int, path: Path) -> Array:
     if len(texts) != n_rows:
         has = f"{len(texts)}" if len(texts) < n_rows else "more"
         raise DataError(
-            "{path} has {has} labels for {n_rows} rows",
-            advice="write one per line, or 'row,label' for some rows",
-            path=path,
-            has=has,
-            n_rows=n_rows,
+            f"{path} has {has} labels for {n_rows} rows", advice="write one per line, or 'row,label' for some rows"
         )
     return parse_labels(unescape_formulas(texts), path)
 
@@ -149,28 +125,17 @@ def _read_parquet(path: Path, n_rows: int) -> Array:
         names = file.schema_arrow.names
         n_labels = file.metadata.num_rows
     if n_labels > n_rows:
-        raise DataError(
-            "{path} has {n_labels} labels for {n_rows} rows",
-            advice="pass one label per row",
-            path=path,
-            n_labels=n_labels,
-            n_rows=n_rows,
-        )
+        raise DataError(f"{path} has {n_labels} labels for {n_rows} rows", advice="pass one label per row")
     label = 0 if len(names) == 1 else find_label_column(names, None, path)
     if label is None:
-        raise DataError(
-            "{path} has the columns {names}",
-            advice="name the label column 'label'",
-            path=path,
-            names=", ".join(names[:10]),
-        )
+        raise DataError(f"{path} has the columns {', '.join(names[:10])}", advice="name the label column 'label'")
     values = tidy_labels(read_column(path, label), n_labels, path)
     row_name = next((name for name in names if name.lower() in _ROW_NAMES), None)
     if row_name is None:
         return tidy_labels(values, n_rows, path)
     rows = tidy_labels(read_column(path, row_name), n_labels, path)
     if rows.dtype.kind != "i":
-        raise DataError("{path}: column {row_name!r} has values that are not row numbers", path=path, row_name=row_name)
+        raise DataError(f"{path}: column {row_name!r} has values that are not row numbers")
     return _place(rows.tolist(), values, n_rows, path)
 
 
@@ -180,18 +145,9 @@ def _place(rows: Sequence[int], labels: Array, n_rows: int, path: Path) -> Array
     seen: set[int] = set()
     for row, label in zip(rows, labels.tolist(), strict=True):
         if not 0 <= row < n_rows:
-            raise DataError(
-                "{path}: there is no row {number}",
-                advice="use row numbers from 0 to {n_rows}",
-                row=row,
-                path=path,
-                number=row,
-                n_rows=n_rows - 1,
-            )
+            raise DataError(f"{path}: there is no row {row}", advice=f"use row numbers from 0 to {n_rows - 1}", row=row)
         if row in seen:
-            raise DataError(
-                "{path} has row {number} twice", advice="remove one of them", row=row, path=path, number=row
-            )
+            raise DataError(f"{path} has row {row} twice", advice="remove one of them", row=row)
         seen.add(row)
         placed[row] = label
     return tidy_labels(placed, n_rows, path)

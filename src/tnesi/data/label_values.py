@@ -37,13 +37,7 @@ def tidy_labels(values: Array, n_rows: int, where: str | Path) -> Array:
         values = values[:, 0]
     if values.ndim != 1 or len(values) != n_rows:
         shape = " x ".join(map(str, values.shape))
-        raise DataError(
-            "{where}: labels of shape {shape} for {n_rows} rows",
-            advice="pass one label per row",
-            where=where,
-            shape=shape,
-            n_rows=n_rows,
-        )
+        raise DataError(f"{where}: labels of shape {shape} for {n_rows} rows", advice="pass one label per row")
     if np.can_cast(values.dtype, np.int64):
         return values.astype(np.int64)
     with damaged(where):  # strings may hold invalid characters
@@ -86,29 +80,20 @@ def _label(value: Any, where: str | Path) -> int | str | None:
         try:
             value = value.decode()
         except UnicodeDecodeError as error:
-            raise DataError("{where}: the label {value!r} is not valid UTF-8", where=where, value=value[:40]) from error
+            raise DataError(f"{where}: the label {value[:40]!r} is not valid UTF-8") from error
     if isinstance(value, float):
         if value != value:
             return None
         if not value.is_integer():
             raise DataError(
-                "{where}: the label {value} is not an integer",
-                advice="use integers or strings as classes",
-                where=where,
-                value=value,
+                f"{where}: the label {value} is not an integer", advice="use integers or strings as classes"
             )
         value = int(value)
     if isinstance(value, int | np.integer):
         if not -(2**63) <= value < 2**63:
-            raise DataError("{where}: the label {value} is too large", advice="use a string", where=where, value=value)
+            raise DataError(f"{where}: the label {value} is too large", advice="use a string")
         return int(value)
     text = str(value).strip()
     if len(text) > _LONGEST:
-        raise DataError(
-            "{where}: a label has {n} characters ({text}...)",
-            advice="shorten it",
-            where=where,
-            n=len(text),
-            text=text[:20],
-        )
+        raise DataError(f"{where}: a label has {len(text)} characters ({text[:20]}...)", advice="shorten it")
     return None if text in MISSING else text

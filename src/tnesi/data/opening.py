@@ -142,9 +142,7 @@ def _open_path(
         return load_named(where, progress=progress)
     path = Path(where)
     if not path.exists():
-        raise DataNotFoundError(
-            "there is no file, folder or data set {path}; the data sets are {names}", path=path, names=", ".join(NAMES)
-        )
+        raise DataNotFoundError(f"there is no file, folder or data set {path}; the data sets are {', '.join(NAMES)}")
     match recognize(path):
         case "json lines":
             return read_json_lines(path, label_column)

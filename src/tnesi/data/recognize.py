@@ -33,13 +33,13 @@ def recognize(path: Path) -> Format:
             return "zarr"
         return "documents" if holds_documents(path) else "images"
     if not path.exists():
-        raise DataNotFoundError("there is no file or folder {path}", path=path)
+        raise DataNotFoundError(f"there is no file or folder {path}")
     if not path.is_file():  # reading a pipe or a device might never end
-        raise DataError("{path} is neither a file nor a folder", advice="copy its content to a file", path=path)
+        raise DataError(f"{path} is neither a file nor a folder", advice="copy its content to a file")
     with damaged(path), path.open("rb") as plain:
         head = plain.read(_HEAD)
     if not head:
-        raise DataError("{path} is empty", advice="download it or save it again", path=path)
+        raise DataError(f"{path} is empty", advice="download it or save it again")
     if head.startswith(GZIP_MAGIC):
         with damaged(path), open_plain(path) as file:
             head = file.read(_HEAD)
@@ -47,13 +47,11 @@ def recognize(path: Path) -> Format:
         if found in ("idx", "text", "json lines"):
             return found
         raise DataError(
-            "{path} is compressed with gzip, but is not a CSV or IDX file",
-            advice="decompress it with gunzip",
-            path=path,
+            f"{path} is compressed with gzip, but is not a CSV or IDX file", advice="decompress it with gunzip"
         )
     found = _format(head)
     if found is None:
-        raise DataError("{path}: unsupported file format", advice="use {readable}", path=path, readable=READABLE)
+        raise DataError(f"{path}: unsupported file format", advice=f"use {READABLE}")
     return found
 
 
@@ -83,7 +81,7 @@ def decode(head: bytes, where: str | Path) -> str:
     try:
         return codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError as error:
-        raise DataError("{where} is not UTF-8 text", advice="save it as UTF-8", where=where) from error
+        raise DataError(f"{where} is not UTF-8 text", advice="save it as UTF-8") from error
 
 
 def is_gzip(path: Path) -> bool:

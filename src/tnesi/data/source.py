@@ -56,20 +56,16 @@ def damaged(where: str | Path) -> Iterator[None]:
         if is_lack_of_memory(error, outside):
             raise no_memory(where) from error
         raise DataError(
-            "{where} is damaged or incomplete ({value})",
+            f"{where} is damaged or incomplete ({str(error)[:500] or type(error).__name__})",
             advice="download it or save it again",
-            where=where,
-            value=str(error)[:500] or type(error).__name__,
         ) from error
 
 
 def no_memory(where: str | Path) -> DataError:
     """Return the error for data that cannot be read for lack of memory."""
     return DataError(
-        "there is not enough memory to read {where} ({free_memory:.1f} GB are free)",
+        f"there is not enough memory to read {where} ({free_memory() / 1e9:.1f} GB are free)",
         advice="use a smaller file, a memory-mapped .npy file, or open_data(...).rows, which is read block by block",
-        where=where,
-        free_memory=free_memory() / 1000000000.0,
     )
 
 
@@ -146,12 +142,11 @@ class ArraySource(Source):
             image_shape = image_shape or (int(array.shape[1]), int(array.shape[2]))
         elif array.ndim != 2:
             raise DataError(
-                "the data has {ndim} dimensions",
+                f"the data has {array.ndim} dimensions",
                 advice="pass an array of shape (rows, columns) or (images, height, width)",
-                ndim=array.ndim,
             )
         if array.dtype.kind not in "buif":
-            raise DataError("the data has type {dtype}", advice="convert it to numbers", dtype=array.dtype)
+            raise DataError(f"the data has type {array.dtype}", advice="convert it to numbers")
         self.array = array
         self.n_rows, self.n_features = check_shape(len(array), math.prod(array.shape[1:]), "the data")
         self.dtype, self.image_shape, self.feature_names = array.dtype.newbyteorder("="), image_shape, feature_names
@@ -171,7 +166,7 @@ class ColorSource(ArraySource):
 
     def __init__(self, array: Array) -> None:
         if array.dtype.kind not in "buif":
-            raise DataError("the data has type {dtype}", advice="convert it to numbers", dtype=array.dtype)
+            raise DataError(f"the data has type {array.dtype}", advice="convert it to numbers")
         self.array = array
         self.image_shape = int(array.shape[1]), int(array.shape[2])
         self.n_rows, self.n_features = check_shape(len(array), math.prod(self.image_shape), "the data")
@@ -233,9 +228,7 @@ class ColumnsSource(Source):
 def check_shape(n_rows: int, n_features: int, where: str | Path) -> tuple[int, int]:
     """Return the shape if it is not empty, else raise an error."""
     if n_rows < 1 or n_features < 1:
-        raise DataError(
-            "{where} is empty: {n_rows} rows of {n_features} values", where=where, n_rows=n_rows, n_features=n_features
-        )
+        raise DataError(f"{where} is empty: {n_rows} rows of {n_features} values")
     return int(n_rows), int(n_features)
 
 
@@ -291,11 +284,8 @@ def check_room(n_bytes: int, what: str) -> None:
     room = free_memory()
     if n_bytes > room:
         raise DataError(
-            "{what} needs {n_bytes:.1f} GB of memory, but only {room:.1f} GB are free",
+            f"{what} needs {n_bytes / 1e9:.1f} GB of memory, but only {room / 1e9:.1f} GB are free",
             advice="use fewer rows or columns, or a memory-mapped .npy file",
-            what=what,
-            n_bytes=n_bytes / 1000000000.0,
-            room=room / 1000000000.0,
         )
 
 

@@ -101,12 +101,9 @@ def check_kind(encoder: Encoder, data: Data) -> None:
     kinds = _ENCODES[type(encoder)]
     if data.rows.kind not in kinds:
         raise DataError(
-            "{data} holds {given}, but {encoder_type} encodes {wanted}",
+            f"{data.name} holds {_IN_WORDS[data.rows.kind]}, but {type(encoder).__name__} encodes "
+            f"{' or '.join(_IN_WORDS[kind] for kind in kinds)}",
             advice="pass data of that kind",
-            data=data.name,
-            given=_IN_WORDS[data.rows.kind],
-            encoder_type=type(encoder).__name__,
-            wanted=" or ".join(_IN_WORDS[kind] for kind in kinds),
         )
 
 

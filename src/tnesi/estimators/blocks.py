@@ -56,7 +56,7 @@ def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bo
         return check_rows(estimator, block, reset=reset)
     except ValueError as error:
         last = start + len(block) - 1
-        raise InvalidDataError("in rows {first} to {last}: {reason}", first=start, last=last, reason=error) from error
+        raise InvalidDataError(f"in rows {start} to {last}: {error}") from error
 
 
 def _blocks(X: Any) -> Iterator[Array]:
@@ -79,8 +79,6 @@ def _counted(blocks: Iterator[Array], n_rows: int) -> Iterator[Array]:
         yield block
     if found != n_rows:
         raise InvalidDataError(
-            "the data have {comparison} rows than the {n_rows} of the source",
-            comparison="more" if found > n_rows else "fewer",
-            n_rows=n_rows,
+            f"the data have {'more' if found > n_rows else 'fewer'} rows than the {n_rows} of the source",
             advice="pass the correct number of rows",
         )

@@ -40,8 +40,7 @@ def kind_of(model: PoissonMixture | FittedClassifier) -> str:
         if type(model) is kind:
             return name
     raise UnsupportedModelError(
-        "a {kind} cannot be saved",
-        kind=type(model).__name__,
+        f"a {type(model).__name__} cannot be saved",
         advice="pass a PoissonMixture, SimpletronClassifier or NeuralSimpletron",
     )
 
@@ -65,8 +64,7 @@ def checked_parameters(kind: type[Estimator], plain: dict[str, Any]) -> dict[str
     known = model.get_params(deep=False).keys() - _NOT_STORED
     if unknown := plain.keys() - known:
         raise InvalidParameterError(
-            "unknown parameters: {unknown!r}",
-            unknown=", ".join(sorted(unknown)[:5]),
+            f"unknown parameters: {', '.join(sorted(unknown)[:5])!r}",
             advice="if a newer tnesi made the file, pip install --upgrade tnesi",
         )
     parameters = {name: _restored(value) for name, value in plain.items()}
@@ -96,4 +94,4 @@ def _restored(value: Any) -> Any:
             return PoissonMixture(**checked_parameters(PoissonMixture, given))
         if name in _SETTINGS and given.keys() == {entry.name for entry in fields(_SETTINGS[name])}:
             return _SETTINGS[name](**given)
-    raise InvalidParameterError("{settings} are not valid settings", settings=str(value)[:60])
+    raise InvalidParameterError(f"{str(value)[:60]} are not valid settings")

@@ -37,12 +37,9 @@ def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -
     room = shutil.disk_usage(folder).free
     if n_bytes > room:
         raise FileWriteError(
-            "the rows need a file of {size:.1f} GB, but {folder} has only {room:.1f} GB of free space",
-            size=n_bytes / 1e9,
-            folder=folder,
-            room=room / 1e9,
-            advice="set TMPDIR to a folder with more space, or pass a memory-mapped .npy file of uint8 or float32, "
-            "which is not copied",
+            f"the rows need a file of {n_bytes / 1e9:.1f} GB, but {folder} has only {room / 1e9:.1f} GB of free space",
+            advice="set TMPDIR to a folder with more space, or pass a memory-mapped .npy file of uint8 or "
+            "float32, which is not copied",
         )
     file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
     try:
@@ -53,10 +50,7 @@ def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -
             raise
         file.close()
         raise FileWriteError(
-            "{folder} is full",
-            folder=folder,
-            size=n_bytes / 1e9,
-            advice="set TMPDIR to a folder with {size:.1f} GB of free space",
+            f"{folder} is full", advice=f"set TMPDIR to a folder with {n_bytes / 1e9:.1f} GB of free space"
         ) from error
     return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), *copied
 
@@ -99,9 +93,7 @@ def check_file(store: FileStore, check: Callable[[Array, int], Any]) -> tuple[Fi
         x[zero] = 1
         if not np.array_equal(np.asarray(usable), x):
             raise InvalidDataError(
-                "rows {first} to {last} have values that are too large or too small for sums in float32",
-                first=start,
-                last=place.stop - 1,
+                f"rows {start} to {place.stop - 1} have values that are too large or too small for sums in float32",
                 advice="scale the data (only the proportions in a row matter)",
             )
         even.append(start + zero)

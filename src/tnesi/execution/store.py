@@ -135,9 +135,7 @@ class FileStore:
         return out
 
     def _truncated(self) -> FileChangedError:
-        return FileChangedError(
-            "{path} has become shorter", path=self.path, advice="do not change the file during learning"
-        )
+        return FileChangedError(f"{self.path} has become shorter", advice="do not change the file during learning")
 
     def between(self, place: slice) -> FileStore:
         """Return the store of some consecutive rows."""

@@ -27,10 +27,8 @@ def _mapped(shape: tuple[int, ...], dtype: Any) -> Array:
                 file.truncate(n_bytes)
         except OSError as error:
             raise FileWriteError(
-                "the activities of the rows need a file of {size:.2g} GB, and {folder} has no room for it ({reason})",
-                size=n_bytes / 1e9,
-                folder=tempfile.gettempdir(),
-                reason=error.strerror,
+                f"the activities of the rows need a file of {n_bytes / 1e9:.2g} GB, and "
+                f"{tempfile.gettempdir()} has no room for it ({error.strerror})",
                 advice="set TMPDIR to a folder with more space",
             ) from error
         return np.memmap(file, dtype, "r+", shape=shape)

@@ -167,12 +167,9 @@ def _with_even_rows(X: Matrix, zero: Array) -> Matrix:
     n_bytes = len(zero) * X.shape[1] * (X.data.itemsize + X.indices.itemsize)
     if n_bytes > _EVEN_BYTES:
         raise InvalidDataError(
-            "{zeros:,} rows are all zero, and treating them as evenly spread over {features:,} features would take "
-            "{size:.1f} GB of memory",
+            f"{len(zero):,} rows are all zero, and treating them as evenly spread over {X.shape[1]:,} features "
+            f"would take {n_bytes / 1e9:.1f} GB of memory",
             advice="drop them, or use fewer features",
-            zeros=len(zero),
-            features=X.shape[1],
-            size=n_bytes / 1e9,
         )
     count = np.diff(X.indptr)
     count[zero] = X.shape[1]

@@ -209,14 +209,7 @@ def read_protocol(
 def _chosen(name: str, what: str, there: tuple[_Named, ...], wanted: tuple[str, ...]) -> tuple[_Named, ...]:
     known = {one.name: one for one in there}
     if unknown := [one for one in wanted if one not in known]:
-        raise InvalidParameterError(
-            "{name} has no {what} {unknown!r}",
-            advice="choose one of {names}",
-            name=name,
-            what=what,
-            unknown=unknown[0],
-            names=", ".join(known),
-        )
+        raise InvalidParameterError(f"{name} has no {what} {unknown[0]!r}", advice=f"choose one of {', '.join(known)}")
     return tuple(known[one] for one in wanted)
 
 

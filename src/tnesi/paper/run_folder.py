@@ -57,7 +57,7 @@ class RunFolder:
                 yield self
         except BlockingIOError:
             raise DataError(
-                "another process is writing to {path}", advice="wait for it or choose another folder", path=self.path
+                f"another process is writing to {self.path}", advice="wait for it or choose another folder"
             ) from None
 
     def _read(self) -> tuple[list[Record], bool]:
@@ -118,18 +118,15 @@ class RunFolder:
             found = json.loads(_content(self.path / CONFIGURATION))
         except FileNotFoundError:
             raise DataNotFoundError(
-                "{path} is not a run folder", advice="pass one with a file {file}", path=self.path, file=CONFIGURATION
+                f"{self.path} is not a run folder", advice=f"pass one with a file {CONFIGURATION}"
             ) from None
         except (ValueError, RecursionError) as error:
             raise DataError(
-                "{path} is damaged ({error})",
-                advice="delete the folder and reproduce it again",
-                path=self.path / CONFIGURATION,
-                error=error,
+                f"{self.path / CONFIGURATION} is damaged ({error})", advice="delete the folder and reproduce it again"
             ) from error
         if not isinstance(found, dict):
             raise DataError(
-                "{path} is damaged", advice="delete the folder and reproduce it again", path=self.path / CONFIGURATION
+                f"{self.path / CONFIGURATION} is damaged", advice="delete the folder and reproduce it again"
             )
         return found
 
@@ -144,16 +141,16 @@ class RunFolder:
             return None
         with damaged(file), zipfile.ZipFile(file) as archive:
             if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
-                raise DataError("{file} is too large", advice="delete it", file=file)
+                raise DataError(f"{file} is too large", advice="delete it")
             return {name: read_array(archive, name) for name in array_names(archive)}
 
 
 def _content(file: Path) -> bytes:
     """Read a regular file of limited size."""
     if not file.is_file() and file.exists():
-        raise DataError("{file} is not a regular file", file=file)
+        raise DataError(f"{file} is not a regular file")
     if file.stat().st_size > _MOST_TEXT:
-        raise DataError("{file} is too large", advice="delete the folder and reproduce it again", file=file)
+        raise DataError(f"{file} is too large", advice="delete the folder and reproduce it again")
     return file.read_bytes()
 
 

@@ -148,7 +148,7 @@ def tune(
     check_integer("n_splits", n_splits, 1)
     for name, given in (("truncations", truncations), ("row_sums", row_sums), ("thresholds", thresholds)):
         if given is not None and len(given) == 0:
-            raise InvalidParameterError("{name} is empty", advice="pass at least one value", name=name)
+            raise InvalidParameterError(f"{name} is empty", advice="pass at least one value")
     progress = progress or Progress()
     codes, _ = encode_labels(y, unlabeled)
     if np.bincount(codes[codes >= 0]).max() < 2:

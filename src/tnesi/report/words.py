@@ -68,7 +68,7 @@ def progress(configuration: Row, records: list[Row]) -> tuple[int, int]:
     given["methods"] = tuple(Method(**method) for method in configuration.get("methods", ()))
     protocol = Protocol(**given)
     if not 0 < protocol.runs * protocol.one_label_factor <= 100 * MOST_RUNS:
-        raise DataError("the run folder is damaged: invalid number of runs {n}", n=protocol.runs)
+        raise DataError(f"the run folder is damaged: invalid number of runs {protocol.runs}")
     done: set[Any]
     wanted: set[Any]
     if protocol.kind == "labels":

@@ -70,7 +70,7 @@ def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:
-            raise InUseError("another process uses {folder}", folder=folder) from error
+            raise InUseError(f"another process uses {folder}") from error
         yield
 
 
@@ -86,15 +86,12 @@ def check_place(path: str | Path) -> None:
 
 def _temporary(path: Path) -> Path:
     if path.is_dir():
-        raise IsFolderError("{path} is a folder", path=path, advice="pass the name of a file")
+        raise IsFolderError(f"{path} is a folder", advice="pass the name of a file")
     if path.exists() and not path.is_file():
-        raise InvalidParameterError("{path} is a device or a pipe", path=path, advice="pass the name of a file")
+        raise InvalidParameterError(f"{path} is a device or a pipe", advice="pass the name of a file")
     if not path.parent.is_dir():
         raise FolderNotFoundError(
-            "cannot write {path}: there is no folder {folder}",
-            path=path.name,
-            folder=path.parent,
-            advice="create it first",
+            f"cannot write {path.name}: there is no folder {path.parent}", advice="create it first"
         )
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".part")

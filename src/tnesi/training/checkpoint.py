@@ -81,10 +81,7 @@ class Checkpoint:
                 save_file(arrays, temporary, {"tnesi checkpoint": text, "checksum": content_digest(text, arrays)})
             except SafetensorError as error:
                 raise FileWriteError(
-                    "cannot write {path} ({reason})",
-                    path=self.path,
-                    reason=error,
-                    advice="check the free space on the disk",
+                    f"cannot write {self.path} ({error})", advice="check the free space on the disk"
                 ) from error
 
     def load(self, search: TruncatedSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:

@@ -85,7 +85,7 @@ def download(remote: Remote, folder: Path, progress: Progress | None = None) -> 
         if failure is None:
             return part.replace(target)
         failures.append(f"{url}: {failure}")
-    raise DownloadError("{name} could not be downloaded ({reasons})", name=remote.name, reasons="; ".join(failures))
+    raise DownloadError(f"{remote.name} could not be downloaded ({'; '.join(failures)})")
 
 
 def unpack(archive: Path, names: Iterable[str], folder: Path) -> None:
@@ -97,21 +97,13 @@ def unpack(archive: Path, names: Iterable[str], folder: Path) -> None:
             if name not in wanted:
                 continue
             if member.file_size > _MOST_UNPACKED:
-                raise DownloadError(
-                    "{name} in {archive} is too large ({file_size} bytes)",
-                    name=name,
-                    archive=archive,
-                    file_size=member.file_size,
-                )
+                raise DownloadError(f"{name} in {archive} is too large ({member.file_size} bytes)")
             with file.open(member) as packed, replacing(folder / name) as temporary, temporary.open("wb") as out:
                 shutil.copyfileobj(packed, out)
             wanted.discard(name)
     if wanted:
         raise DownloadError(
-            "{archive} does not contain {names}",
-            advice="remove it and download it again",
-            archive=archive,
-            names=", ".join(sorted(wanted)),
+            f"{archive} does not contain {', '.join(sorted(wanted))}", advice="remove it and download it again"
         )
 
 
@@ -135,10 +127,8 @@ def _try_mirror(url: str, remote: Remote, part: Path, progress: Progress | None)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DownloadError(
                     "the disk is full",
-                    advice="free some space in {parent} and try again; {size} bytes of {name} are kept",
-                    parent=part.parent,
-                    size=_size(part),
-                    name=remote.name,
+                    advice=f"free some space in {part.parent} and try again; {_size(part)} bytes of {remote.name} "
+                    "are kept",
                 ) from error
             failure = str(getattr(error, "reason", error)) or type(error).__name__
             if _size(part) <= had:
@@ -204,10 +194,6 @@ def _check_space(remote: Remote, folder: Path, had: int) -> None:
     needed, free = (remote.size or remote.at_most) - had, shutil.disk_usage(folder).free
     if needed > free:
         raise DownloadError(
-            "{name} needs {needed:.0f} MB in {folder}, where {free:.0f} MB are free",
+            f"{remote.name} needs {needed / 1e6:.0f} MB in {folder}, where {free / 1e6:.0f} MB are free",
             advice="free some space or set XDG_CACHE_HOME to a folder on another disk",
-            name=remote.name,
-            needed=needed / 1000000.0,
-            folder=folder,
-            free=free / 1000000.0,
         )

@@ -24,12 +24,7 @@ def read_mnist(files: list[Path], name: str) -> Data:
     images, labels = _read_pair(*files[:2])
     test_images, test_labels = _read_pair(*files[2:])
     if images.shape[1:] != test_images.shape[1:]:
-        raise DataError(
-            "the images in {files} and {files2} differ in size",
-            advice="download them again",
-            files=files[0],
-            files2=files[2],
-        )
+        raise DataError(f"the images in {files[0]} and {files[2]} differ in size", advice="download them again")
     test = Data(ArraySource(test_images), test_labels, name=f"{name}, test part")
     return Data(ArraySource(images), labels, test, name)
 
@@ -84,10 +79,5 @@ def _characters(images: Array, labels: Array, *, letters: bool) -> tuple[Array, 
 def _read_pair(images_file: Path, labels_file: Path) -> tuple[Array, Array]:
     images, labels = read_idx(images_file), read_idx(labels_file)
     if images.ndim != 3 or labels.shape != images.shape[:1] or not images.dtype == labels.dtype == np.uint8:
-        raise DataError(
-            "{images_file} and {labels_file} do not match",
-            advice="download them again",
-            images_file=images_file,
-            labels_file=labels_file,
-        )
+        raise DataError(f"{images_file} and {labels_file} do not match", advice="download them again")
     return images, labels

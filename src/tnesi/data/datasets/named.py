@@ -96,9 +96,7 @@ def describe(name: str) -> Entry:
     'MNIST, handwritten digits'
     """
     if name not in _ENTRIES:
-        raise DataError(
-            "there is no data set {name!r}", advice="choose one of {names}", name=name, names=", ".join(NAMES)
-        )
+        raise DataError(f"there is no data set {name!r}", advice=f"choose one of {', '.join(NAMES)}")
     return _ENTRIES[name]
 
 
@@ -117,14 +115,10 @@ def _digits(name: str) -> Data:
 
 def _not_found(entry: Entry, reason: str = "") -> DataNotFoundError:
     names = [f"{file}.gz" for file in entry.files] if entry.unpack else [remote.name for remote in entry.downloads]
+    origin = f" (from {entry.unpack})" if entry.unpack else ""
+    places = " or ".join(str(folder) for folder in entry.folders if str(folder) not in entry.also_in)
     return DataNotFoundError(
-        "{name} was not found{reason}",
-        advice="put {files}{origin} into {places}; TNESI_DATA can name the parent of the folder {folder}. "
-        "`tnesi data info {name}` lists addresses",
-        name=entry.name,
-        reason=reason,
-        files=", ".join(names),
-        origin=f" (from {entry.unpack})" if entry.unpack else "",
-        places=" or ".join(str(folder) for folder in entry.folders if str(folder) not in entry.also_in),
-        folder=entry.folder,
+        f"{entry.name} was not found{reason}",
+        advice=f"put {', '.join(names)}{origin} into {places}; TNESI_DATA can name the parent of the folder "
+        f"{entry.folder}. `tnesi data info {entry.name}` lists addresses",
     )

@@ -31,9 +31,7 @@ def read_newsgroups(archive: Path, name: str = "20newsgroups") -> Data:
     texts, groups = _read(archive)
     if not texts["train"] or not texts["test"]:
         raise DataError(
-            "{archive} has no messages in 20news-bydate-train and 20news-bydate-test",
-            advice="download it again",
-            archive=archive,
+            f"{archive} has no messages in 20news-bydate-train and 20news-bydate-test", advice="download it again"
         )
     counter = CountVectorizer(token_pattern=WORD, min_df=MIN_MESSAGES, dtype=np.int32)
     train = csr_array(counter.fit_transform(texts["train"]))
@@ -51,9 +49,7 @@ def _read(archive: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         with gzip.open(archive) as packed:
             content = packed.read(_MOST_BYTES)
             if packed.read(1):
-                raise DataError(
-                    "{archive} unpacks to more than the 20 newsgroups have", advice="download it again", archive=archive
-                )
+                raise DataError(f"{archive} unpacks to more than the 20 newsgroups have", advice="download it again")
         with tarfile.open(fileobj=io.BytesIO(content)) as file:
             for member in file:
                 match = _MESSAGE.fullmatch(member.name)

@@ -140,13 +140,7 @@ def _prepare(path: Path, name: str, progress: Progress | None, *, letters: bool)
         is_test = np.array([m["part"] == _TEST_PART for m in scans], bool)
         if not is_test.any() or is_test.all():
             missing = "training images (30/hsf_0/*.png" if is_test.any() else "test images (30/hsf_4/*.png"
-            raise DataError(
-                "{path} has no {missing} and so on) for {name}",
-                advice="unpack by_class.zip again",
-                path=path,
-                missing=missing,
-                name=name,
-            )
+            raise DataError(f"{path} has no {missing} and so on) for {name}", advice="unpack by_class.zip again")
         check_room(len(scans) * _SIDE**2, f"{len(scans)} images")
         images = np.empty((len(scans), _SIDE, _SIDE), np.uint8)
         for i, scan in enumerate(scans):
@@ -164,12 +158,7 @@ def _prepare(path: Path, name: str, progress: Progress | None, *, letters: bool)
 def _decode(content: bytes) -> Image:
     with needed(*_PILLOW).open(io.BytesIO(content), formats=["PNG"]) as picture:
         if picture.size != (_SCAN, _SCAN):
-            raise DataError(
-                "it has {size} x {size2} pixels instead of {scan} x {scan}",
-                size=picture.size[0],
-                size2=picture.size[1],
-                scan=_SCAN,
-            )
+            raise DataError(f"it has {picture.size[0]} x {picture.size[1]} pixels instead of {_SCAN} x {_SCAN}")
         return np.asarray(picture.convert("L"))
 
 

@@ -41,9 +41,7 @@ def find_arrays(names: Sequence[str], label_column: str | int | None, where: str
     rows = first(_ROWS) or (names[0] if len(names) == 1 and names[0] != label_column else None)
     if rows is None:
         found = ", ".join(map(str, names[:10])) or "nothing"
-        raise DataError(
-            "{where} has the arrays {found}", advice="name the rows X and the labels y", where=where, found=found
-        )
+        raise DataError(f"{where} has the arrays {found}", advice="name the rows X and the labels y")
     if label_column is not None and label_column not in names:
         raise DataError(
             "{where} has no array {wanted!r}",
@@ -80,12 +78,8 @@ def read_group(
     test = part(found.test_rows, found.test_labels, f"{path.name} (test)")
     if test.rows.n_features != data.rows.n_features:
         raise DataError(
-            "{path}: {rows} has {n_features} features, but {test_rows} has {n_features2}",
+            f"{path}: {found.rows} has {data.rows.n_features} features, but {found.test_rows} has "
+            f"{test.rows.n_features}",
             advice="use the same features in both",
-            path=path,
-            rows=found.rows,
-            n_features=data.rows.n_features,
-            test_rows=found.test_rows,
-            n_features2=test.rows.n_features,
         )
     return replace(data, test=test)

@@ -52,11 +52,8 @@ def map_npy(path: Path) -> Array:
     there = path.stat().st_size - header.offset
     if there != header.n_bytes:
         raise DataError(
-            "{path} has {there} bytes of values, but its header says {n_bytes}",
+            f"{path} has {there} bytes of values, but its header says {header.n_bytes}",
             advice="download it or save it again",
-            path=path,
-            n_bytes=header.n_bytes,
-            there=there,
         )
     if header.n_bytes == 0:  # cannot be mapped
         return np.empty(header.shape, header.dtype)
@@ -70,22 +67,20 @@ def read_header(file: Readable, where: str | Path) -> Header:
     """Read the header of a ``.npy`` file up to the first value."""
     start = file.read(8)
     if len(start) < 8 or start[:6] != NPY_MAGIC or start[6] not in (1, 2, 3):
-        raise DataError(
-            "{where} is not a .npy file of a supported version", advice="save it again with numpy.save", where=where
-        )
+        raise DataError(f"{where} is not a .npy file of a supported version", advice="save it again with numpy.save")
     length_bytes = 2 if start[6] == 1 else 4
     length = int.from_bytes(file.read(length_bytes), "little")
     if length > _LONGEST_HEADER:
-        raise DataError("{where}: its header is too long ({length} bytes)", where=where, length=length)
+        raise DataError(f"{where}: its header is too long ({length} bytes)")
     text = file.read(length).decode("latin-1")
     descr = re.search(r"""['"]descr['"]\s*:\s*['"]([^'"]*)['"]""", text)
     fortran = re.search(r"""['"]fortran_order['"]\s*:\s*(True|False)""", text)
     shape = re.search(r"""['"]shape['"]\s*:\s*\(([\d,\s]*)\)""", text)
     if len(text) < length or not (descr and fortran and shape):
-        raise DataError("{where}: its header is damaged, or it is not an array of numbers", where=where)
+        raise DataError(f"{where}: its header is damaged, or it is not an array of numbers")
     sizes = re.findall(r"\d+", shape[1])
     if len(sizes) > 4 or any(len(n) > 18 for n in sizes):
-        raise DataError("{where}: the shape ({value}) is too large", where=where, value=shape[1][:80])
+        raise DataError(f"{where}: the shape ({shape[1][:80]}) is too large")
     offset = 8 + length_bytes + length
     return Header(plain_dtype(descr[1], where), fortran[1] == "True", tuple(map(int, sizes)), offset)
 
@@ -95,18 +90,15 @@ def plain_dtype(descr: str, where: str | Path) -> np.dtype[Any]:
     known = re.fullmatch(r"[<>|=]?([buifUSO])(\d{0,9})", descr)
     if known and known[1] == "O":
         raise DataError(
-            "{where} holds pickled Python objects, which can execute code when opened",
+            f"{where} holds pickled Python objects, which can execute code when opened",
             advice="save it as numbers (X.astype(float)) or strings (y.astype(str))",
-            where=where,
         )
     try:
         if known:
             return np.dtype(descr)
     except TypeError:
         pass
-    raise DataError(
-        "{where} holds values of type {descr!r}", advice="save it as numbers", where=where, descr=descr[:40]
-    )
+    raise DataError(f"{where} holds values of type {descr[:40]!r}", advice="save it as numbers")
 
 
 def read_values(file: Readable, dtype: np.dtype[Any], shape: tuple[int, ...], where: str | Path) -> Array:
@@ -119,7 +111,5 @@ def read_values(file: Readable, dtype: np.dtype[Any], shape: tuple[int, ...], wh
         at += len(chunk)
     if at < len(memory) or file.read(1):
         has = "fewer" if at < len(memory) else "more"
-        raise DataError(
-            "{where} has {has} values than its header says", advice="download it or save it again", where=where, has=has
-        )
+        raise DataError(f"{where} has {has} values than its header says", advice="download it or save it again")
     return values.reshape(shape)

@@ -41,10 +41,7 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     has, needs = size - offset, math.prod(shape) * dtype.itemsize
     if has != needs:
         raise DataError(
-            "{path} has {value} values than its header says",
-            advice="download it again",
-            path=path,
-            value="fewer" if has < needs else "more",
+            f"{path} has {'fewer' if has < needs else 'more'} values than its header says", advice="download it again"
         )
     return np.memmap(path, dtype, mode="r", offset=offset, shape=shape) if needs else np.empty(shape, dtype)
 
@@ -70,18 +67,15 @@ def _labels_beside(path: Path) -> Path | None:
 def _read_header(file: Readable, path: Path, most_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0":
-        raise DataError("{path} is not an IDX file", path=path)
+        raise DataError(f"{path} is not an IDX file")
     if magic[2] not in IDX_TYPES or not 1 <= magic[3] <= 4:
-        raise DataError("{path}: unsupported IDX file", advice="save it as numbers with 1 to 4 dimensions", path=path)
+        raise DataError(f"{path}: unsupported IDX file", advice="save it as numbers with 1 to 4 dimensions")
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
-        raise DataError("{path} ends within its header", advice="download it again", path=path)
+        raise DataError(f"{path} ends within its header", advice="download it again")
     dtype, shape = np.dtype(IDX_TYPES[magic[2]]), tuple(int(n) for n in np.frombuffer(sizes, ">u4"))
     if math.prod(shape) * dtype.itemsize > most_bytes:
         raise DataError(
-            "{path} has fewer values than its header says ({names})",
-            advice="download it again",
-            path=path,
-            names=" x ".join(map(str, shape)),
+            f"{path} has fewer values than its header says ({' x '.join(map(str, shape))})", advice="download it again"
         )
     return dtype, shape

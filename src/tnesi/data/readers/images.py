@@ -129,7 +129,7 @@ def parts_of(folder: Path) -> tuple[Path, Path] | None:
 def _read_folder(folder: Path, image_shape: tuple[int, int] | None = None, like: ImageSource | None = None) -> Data:
     paths, names = files_by_class(folder)
     if not paths:
-        raise DataError("{folder} has no images", advice="put them there or into one folder per class", folder=folder)
+        raise DataError(f"{folder} has no images", advice="put them there or into one folder per class")
     rows = ImageSource(paths, image_shape, like=like)
     return Data(rows, parse_labels(names, folder) if any(names) else None, name=folder.name)
 
@@ -142,10 +142,8 @@ def files_by_class(folder: Path) -> tuple[list[Path], list[str]]:
             members = _visible(Path(entry.path))
             if deeper := next((member for member in members if member.is_dir()), None):
                 raise DataError(
-                    "{path} is nested too deeply",
-                    advice="put files into {folder} or into one folder per class there",
-                    path=deeper.path,
-                    folder=folder,
+                    f"{deeper.path} is nested too deeply",
+                    advice=f"put files into {folder} or into one folder per class there",
                 )
             paths += [Path(member.path) for member in members]
             names += [entry.name] * len(members)
@@ -178,5 +176,5 @@ def _open_each(paths: list[Path], use: Callable[[Any], T]) -> list[T]:
                 with opened(path) as image:
                     used.append(use(image))
             except ImageFileError as error:
-                raise DataError("{path} {reason}", path=path, reason=error) from error
+                raise DataError(f"{path} {error}") from error
     return used

@@ -46,19 +46,16 @@ def read_array(archive: zipfile.ZipFile, name: str) -> Array:
     where = f"{name} in {archive.filename}"
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
-        raise DataError("{where} is encrypted or uses an unsupported compression", advice="save it again", where=where)
+        raise DataError(f"{where} is encrypted or uses an unsupported compression", advice="save it again")
     there = Path(str(archive.filename)).stat().st_size
     most = min(info.compress_size, there) * (MOST_PER_BYTE if info.compress_type == zipfile.ZIP_DEFLATED else 1)
     with archive.open(info) as file:
         header = read_header(file, where)
         if header.offset + header.n_bytes != info.file_size or info.file_size > most:
             raise DataError(
-                "{where}: its header says {n_bytes} bytes of values, which do not fit its {compress_size} "
-                "bytes in the archive",
+                f"{where}: its header says {header.n_bytes} bytes of values, which do not fit its "
+                f"{info.compress_size} bytes in the archive",
                 advice="download it or save it again",
-                where=where,
-                n_bytes=header.n_bytes,
-                compress_size=info.compress_size,
             )
         check_room(header.n_bytes, where)
         values = read_values(file, header.dtype, header.shape[::-1] if header.fortran else header.shape, where)

@@ -51,12 +51,7 @@ def check_chunk(data: bytes, packing: Packing, where: Path) -> None:
         for part in _inner_chunks(data, packing, where):
             check_chunk(part, packing.inner, where)
     elif _unpacked_size(data, steps[-1] if steps else "", size + 1) != size:
-        raise DataError(
-            "{where} does not hold the expected {size} bytes",
-            advice="download it or save it again",
-            where=where,
-            size=size,
-        )
+        raise DataError(f"{where} does not hold the expected {size} bytes", advice="download it or save it again")
 
 
 def _unpacked_size(data: bytes, compressor: str, most: int) -> int:
@@ -88,13 +83,11 @@ def _inner_chunks(data: bytes, packing: Packing, where: Path) -> Iterator[bytes]
     index_bytes, checksum = 16 * n_parts, 4 * packing.index_checked
     start = 0 if packing.index_first else len(data) - index_bytes - checksum
     if start < 0 or len(data) < index_bytes:
-        raise DataError("{where} is too short for a shard", advice="download it or save it again", where=where)
+        raise DataError(f"{where} is too short for a shard", advice="download it or save it again")
     index = np.frombuffer(data, "<u8", 2 * n_parts, start).reshape(n_parts, 2).tolist()
     for offset, n_bytes in index:
         if offset == n_bytes == _NOT_STORED:
             continue
         if offset + n_bytes > len(data):
-            raise DataError(
-                "{where}: a chunk of the shard is out of range", advice="download it or save it again", where=where
-            )
+            raise DataError(f"{where}: a chunk of the shard is out of range", advice="download it or save it again")
         yield data[offset : offset + n_bytes]

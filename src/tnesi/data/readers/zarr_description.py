@@ -30,10 +30,10 @@ def is_array(folder: Path) -> bool:
 def _read_json(path: Path) -> dict[str, Any]:
     with damaged(path):
         if path.stat().st_size > _LARGEST_JSON:
-            raise DataError("{path} is too large for array metadata", path=path)
+            raise DataError(f"{path} is too large for array metadata")
         content = json.loads(path.read_bytes())
     if not isinstance(content, dict):
-        raise DataError("{path} does not contain array metadata", advice="download it or save it again", path=path)
+        raise DataError(f"{path} does not contain array metadata", advice="download it or save it again")
     return content
 
 
@@ -43,9 +43,7 @@ def open_array(folder: Path) -> tuple[Any, Packing]:
     about = _read_json(folder / ("zarr.json" if version == 3 else ".zarray"))
     kind = about["data_type" if version == 3 else "dtype"]
     if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
-        raise DataError(
-            "{folder} holds values of type {value!r}", advice="save it as numbers", folder=folder, value=str(kind)[:40]
-        )
+        raise DataError(f"{folder} holds values of type {str(kind)[:40]!r}", advice="save it as numbers")
     store = needed("zarr.storage", "reading Zarr").LocalStore(folder, read_only=True)
     array = needed("zarr", "reading Zarr").open_array(store=store, mode="r", zarr_format=version)
     about, chunks = array.metadata.to_dict(), array.shards or array.chunks
@@ -56,25 +54,17 @@ def open_array(folder: Path) -> tuple[Any, Packing]:
         or max(*array.shape, *chunks) > 2**60
     ):
         raise DataError(
-            "{folder} has an invalid shape or chunks ({value}, {value2})",
+            f"{folder} has an invalid shape or chunks ({str(array.shape)[:80]}, {str(chunks)[:80]})",
             advice="save it again",
-            folder=folder,
-            value=str(array.shape)[:80],
-            value2=str(chunks)[:80],
         )
     n_bytes = math.prod(chunks) * array.dtype.itemsize
     if n_bytes > _LARGEST_CHUNK:
-        raise DataError(
-            "{folder} has chunks of {n_bytes:.1f} GB",
-            advice="save it with chunks of at most 1 GB",
-            folder=folder,
-            n_bytes=n_bytes / 1000000000.0,
-        )
+        raise DataError(f"{folder} has chunks of {n_bytes / 1e9:.1f} GB", advice="save it with chunks of at most 1 GB")
     check_room(n_bytes, f"a chunk of {folder}")
     if version == 3:
         return array, _packing(about["codecs"], chunks, array.dtype.itemsize, folder)
     if about["filters"]:
-        raise DataError("{folder} uses filters", advice="save it without filters", folder=folder)
+        raise DataError(f"{folder} uses filters", advice="save it without filters")
     steps = [_allowed(about["compressor"]["id"], COMPRESSORS, folder)] if about["compressor"] else []
     return array, Packing(math.prod(chunks), array.dtype.itemsize, steps)
 
@@ -88,29 +78,23 @@ def _packing(codecs: list[dict[str, Any]], chunks: tuple[int, ...], itemsize: in
         for name in steps:
             _allowed(name, (*COMPRESSORS, "crc32c"), folder)
         if sum(name in COMPRESSORS for name in steps) > 1:
-            raise DataError("{folder} is compressed twice", advice="save it with one compressor", folder=folder)
+            raise DataError(f"{folder} is compressed twice", advice="save it with one compressor")
         return Packing(n_values, itemsize, steps)
     _allowed(names[0], ("sharding_indexed",), folder)
     setting = codecs[0]["configuration"]
     index, inner_chunks = setting["index_codecs"], setting["chunk_shape"]
     little = index[0].get("configuration", {}).get("endian", "little") == "little"
     if [codec["name"] for codec in index] not in (["bytes"], ["bytes", "crc32c"]) or not little or 0 in inner_chunks:
-        raise DataError("{folder} has an unsupported type of shards", advice="save it without shards", folder=folder)
+        raise DataError(f"{folder} has an unsupported type of shards", advice="save it without shards")
     for name in steps:
         _allowed(name, ("crc32c",), folder)
     inner = _packing(setting["codecs"], inner_chunks, itemsize, folder)
     if inner.inner:
-        raise DataError("{folder} has nested shards", advice="save it without nested shards", folder=folder)
+        raise DataError(f"{folder} has nested shards", advice="save it without nested shards")
     return Packing(n_values, itemsize, steps, inner, len(index) > 1, setting["index_location"] == "start")
 
 
 def _allowed(name: str, known: tuple[str, ...], folder: Path) -> str:
     if name not in known:
-        raise DataError(
-            "{folder} uses the unsupported codec {name!r}",
-            advice="use {names}",
-            folder=folder,
-            name=name[:40],
-            names=", ".join(known),
-        )
+        raise DataError(f"{folder} uses the unsupported codec {name[:40]!r}", advice=f"use {', '.join(known)}")
     return name

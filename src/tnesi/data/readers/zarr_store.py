@@ -51,7 +51,7 @@ class ZarrArray:
         found: dict[int, list[Path]] = {}
         for path in self.folder.rglob("*"):
             if path.is_symlink():
-                raise DataError("{path} is a symbolic link", advice="replace it with the chunk itself", path=path)
+                raise DataError(f"{path} is a symbolic link", advice="replace it with the chunk itself")
             key = path.relative_to(self.folder).as_posix()
             place = tuple(map(int, re.findall(r"[0-9]{1,15}", key)))
             if len(place) == len(self.shape) and key == self._array.metadata.encode_chunk_key(place) and path.is_file():
@@ -66,12 +66,9 @@ class ZarrArray:
         """Raise an error if no chunks are stored for some rows, which would allow arrays of any size in a few bytes."""
         if len(self._files) < self.n_bands:
             raise DataError(
-                "{folder} has {shape} rows, but only {n} of {n_bands} bands of chunks are stored",
+                f"{self.folder} has {self.shape[0]} rows, but only {len(self._files)} of {self.n_bands} bands of "
+                "chunks are stored",
                 advice="save it again (with write_empty_chunks if rows are all zero)",
-                folder=self.folder,
-                shape=self.shape[0],
-                n=len(self._files),
-                n_bands=self.n_bands,
             )
 
     def parts(self) -> Iterator[Array]:
@@ -93,10 +90,8 @@ class ZarrSource(Source):
         shape, band_rows = self._array.shape, self._array.band_rows
         if len(shape) not in (2, 3):
             raise DataError(
-                "{folder} has {n} dimensions",
+                f"{folder} has {len(shape)} dimensions",
                 advice="use an array of shape (rows, columns) or (images, height, width)",
-                folder=folder,
-                n=len(shape),
             )
         self.n_rows, self.n_features = check_shape(shape[0], math.prod(shape[1:]), folder)
         self._array.check_complete()
@@ -134,11 +129,5 @@ def read_zarr(folder: Path, label_column: str | int | None = None) -> Data:
 def _labels(folder: Path, n_rows: int) -> Array:
     array = ZarrArray(folder)
     if array.shape not in ((n_rows,), (n_rows, 1)):
-        raise DataError(
-            "{folder} has the shape {shape} for {n_rows} rows",
-            advice="use one label per row",
-            folder=folder,
-            shape=array.shape,
-            n_rows=n_rows,
-        )
+        raise DataError(f"{folder} has the shape {array.shape} for {n_rows} rows", advice="use one label per row")
     return np.concatenate(list(array.parts()))
