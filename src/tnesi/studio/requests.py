@@ -56,7 +56,6 @@ class RowOfClient(Who, frozen=True, kw_only=True):
 
 class Label(RowOfClient, frozen=True, kw_only=True):
     label: Name
-    question: Number | None = None
 
 
 class Rename(Who, frozen=True, kw_only=True):

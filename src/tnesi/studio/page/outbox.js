@@ -65,9 +65,9 @@ export function hurry() {
 }
 
 function request(entry) {
-  const { kind, row, label, question, old, name } = entry;
+  const { kind, row, label, old, name } = entry;
   const own = { client: entry.client, request: entry.request };
-  if (kind === "label") return post("/api/answers", { ...own, row, label, question: question ?? null });
+  if (kind === "label") return post("/api/answers", { ...own, row, label });
   if (kind === "skip") return post("/api/skips", { ...own, row });
   if (kind === "undo") return post("/api/undo", own);
   if (kind === "clear") return remove(`/api/answers/${row}`, own);

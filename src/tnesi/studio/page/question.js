@@ -176,8 +176,8 @@ function wait(act) {
 export async function answer(label, how = "key") {
   if (pending && how !== "pointer") return wait(() => answer(label, how));
   if (!shown || pending) return;
-  const { row, number } = shown;
-  const entry = await give("label", { row, label, question: number }, `${label}`);
+  const { row } = shown;
+  const entry = await give("label", { row, label }, label);
   if (how === "pointer") parts.card.focus({ preventScroll: true });
   return entry;
 }

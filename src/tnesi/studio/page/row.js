@@ -105,7 +105,7 @@ async function give(kind, what, label) {
   }
 }
 
-const relabel = (label) => shown && give("label", { label, question: null }, label);
+const relabel = (label) => shown && give("label", { label }, label);
 const clear = () => shown && give("clear", {}, null);
 
 /** A key in the panel: a class's key relabels, anything else starts a name. */
