@@ -229,7 +229,8 @@ def test_weights_count_in_the_share_of_the_unknown(data: Data) -> None:
     [
         (
             {"labeling": "best"},
-            "labeling='best': pass one of 'auto', 'clusters', 'spreading', 'self-labeling', 'supervised'",
+            "labeling='best': pass one of 'auto', 'clusters', 'spreading', 'leading', 'logistic', 'self-labeling', "
+            "'supervised'",
         ),
         ({"labeling": None}, "labeling=None"),
         ({"labeling": SelfLabeling(threshold=1.5)}, "threshold=1.5: pass a number of at least 0 and at most 1"),

@@ -112,7 +112,7 @@ def test_very_different_numbers_of_labels(data: tuple[Any, Any, Any]) -> None:
 
 def test_all_rows_labeled_needs_no_iterations(data: tuple[Any, Any, Any]) -> None:
     X, y, _ = data
-    clf = fast().fit(X, y)
+    clf = fast(labeling="supervised").fit(X, y)
     expected = np.stack([clf.activities_[np.flatnonzero(y == k)].mean(axis=0) for k in range(10)])
     np.testing.assert_allclose(clf.class_weights_, expected, atol=1e-6)
 

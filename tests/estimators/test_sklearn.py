@@ -83,9 +83,9 @@ def test_weights_are_repetitions(
     X, y = digits[0][:300], digits[1][:300]
     count = rng.integers(0, 4, 300)
     mixture = PoissonMixture(60, truncation=truncation, row_sum=180, tol=0, max_iter=5)
-    weighted = fast(mixture=mixture).fit(kind(X), y, sample_weight=count)
+    weighted = fast(mixture=mixture, labeling="supervised").fit(kind(X), y, sample_weight=count)
     order = rng.permutation(count.sum())
-    repeated = fast(mixture=mixture)
+    repeated = fast(mixture=mixture, labeling="supervised")
     repeated.fit(kind(np.repeat(X, count, axis=0)[order]), np.repeat(y, count)[order])
     np.testing.assert_allclose(weighted.mixture_.means_, repeated.mixture_.means_, rtol=1e-4)
     np.testing.assert_allclose(weighted.predict_proba(kind(X)), repeated.predict_proba(X), atol=1e-4)

@@ -93,7 +93,7 @@ def test_what_has_spread_stays_where_self_labels_cannot_be_trusted(
     s, truth = planted(sizes, leak=leak)
     label = some_labels(truth, n)
     if leak > 0.2:
-        monkeypatch.setattr(labeler_module, "_TRUST", 1.0)  # any change is too much
+        monkeypatch.setattr(labeler_module, "TRUST", 1.0)  # any change is too much
     with_rule, _ = labeler_of(s).learn(label, len(sizes), "spreading")
     monkeypatch.setattr(Labeler, "_refined", lambda *_, **__: None)
     np.testing.assert_array_equal(with_rule.r, labeler_of(s).learn(label, len(sizes), "spreading")[0].r)

@@ -65,7 +65,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         model = self.settle().model_
         self._layer()
         blocks = checked_blocks(self, X, reset=False)
-        return np.concatenate([model.posterior(self.activities_of(block)) for block in blocks])
+        return np.concatenate([model.posterior(block, self._n_threads()) for block in blocks])
 
     def activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the first-layer activities of checked rows, of shape (n_samples, n_fields)."""
@@ -153,6 +153,16 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def labeling_(self) -> str:
         """The method that learned from the labels."""
         return self._layer().method
+
+    @property
+    def votes_(self) -> dict[str, float]:
+        """The share with which each method votes on the class of a row; empty if there is no vote."""
+        return {vote.method: vote.share for vote in self._layer().votes}
+
+    @property
+    def expected_accuracy_(self) -> float | None:
+        """Estimated share of the rows that are predicted correctly; None if it is not known."""
+        return self._layer().accuracy
 
     @property
     def has_unknown_class_(self) -> bool:

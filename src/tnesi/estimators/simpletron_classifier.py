@@ -20,6 +20,7 @@ from tnesi.estimators.poisson_mixture import PoissonMixture, listener_of, parame
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.given_rows import GivenRows
+from tnesi.execution.store import ArrayStore, FileStore
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import encode_labels, merge_classes, present_labels
 from tnesi.labeling.second_layer import (
@@ -50,17 +51,21 @@ class SimpletronClassifier(FittedClassifier):
     ----------
     mixture : PoissonMixture or None, default=None
         The first layer. None means ``PoissonMixture()``.
-    labeling : {"auto", "clusters", "spreading", "self-labeling", "supervised"} or SelfLabeling, default="auto"
-        How the second layer learns.
+    labeling : str or SelfLabeling, default="auto"
+        How the second layer learns: "auto", "clusters", "spreading", "leading", "logistic", "self-labeling" or
+        "supervised".
 
         - "clusters" finds as many clusters as there are classes without using labels, then names them: best where every
           class is one cluster.
         - "spreading" spreads the labels from row to row over the fields that rows share.
-        - "auto" takes the one of these two that predicts held-out labels better; with one label per class it judges by
-          how clear the clusters and their names are. If all rows are labeled, it means "supervised".
+        - "leading" starts one cluster per class at its labeled rows and lets it move: best where classes are clusters
+          that are hard to find without labels.
+        - "logistic" is logistic regression on the labeled rows.
+        - "auto" lets these four vote, with weights that depend on how well they predict held-out labels; with one label
+          per class, on how often they agree. If all rows are labeled, "supervised" and "logistic" vote.
         - "self-labeling" lets rows label themselves where the classifier is sure, as in the paper. Pass
           ``SelfLabeling(threshold=...)`` to change its settings.
-        - "supervised" learns from the labeled rows only.
+        - "supervised" learns from the labeled rows only which fields belong to which class.
     n_mixtures : int, default=1
         Number of mixtures in the first layer. With more than one, they form a committee whose members differ in their
         random initialization: fewer errors for proportionally more time and memory.
@@ -94,6 +99,10 @@ class SimpletronClassifier(FittedClassifier):
         p(k), by which predictions weigh the classes; None where all classes have the same size.
     labeling_ : str
         The method that learned from the labels.
+    votes_ : dict
+        The share with which each method votes on the class of a row; empty if there is no vote.
+    expected_accuracy_ : float or None
+        Estimated share of the rows that are predicted correctly; None if it is not known.
     label_confidence_ : ndarray of shape (n_classes,)
         For each class, the probability that its rows are not those of another class that its labels could also mean.
     label_rivals_ : ndarray of shape (n_classes,)
@@ -228,7 +237,10 @@ class SimpletronClassifier(FittedClassifier):
         if names.size:
             labeler = new_labeler(rows, model.sizes, seed, resolve_threads(base.n_jobs))
             learned = learn_labels(labeler, self._labeling(), label, names, top_seed)
-            model, warning = replace(model, layer=learned.layer), learned.warning
+            model = replace(model, layer=learned.layer, inferred=learned.inferred)
+            warning = learned.warning
+        if not isinstance(given.store, ArrayStore | FileStore):  # the rows leave with the cluster
+            model, labeler = replace(model, rows=replace(rows, store=None)), None
         self._keep_mixtures(self._members(base, committee.mixtures, seeds))
         self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
         self._keep(model, names, labeler)
@@ -365,7 +377,7 @@ class SimpletronClassifier(FittedClassifier):
         labeler = self._known_labeler()
         learned = learn_labels(labeler, self._labeling(), label, names, seed)
         with unchanged_on_failure(self):
-            self._keep(replace(model, layer=learned.layer, label=label), names, labeler)
+            self._keep(replace(model, layer=learned.layer, label=label, inferred=learned.inferred), names, labeler)
         if learned.warning:
             warnings.warn(learned.warning, stacklevel=2)
         return self
@@ -508,4 +520,4 @@ def stored_rows(given: GivenRows, activities: Any) -> StoredRows:
     """Return the training rows as a classifier stores them."""
     number = None if given.present is None else np.flatnonzero(given.present)
     n_given = given.n_rows if given.present is None else given.present.size
-    return StoredRows(activities, given.weight, number, n_given)
+    return StoredRows(activities, given.weight, number, n_given, given.store)

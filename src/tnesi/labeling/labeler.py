@@ -12,10 +12,11 @@ from scipy import sparse
 
 from tnesi.labeling.calibration import sharpness_for
 from tnesi.labeling.clusters import REFINE, SETTLE_AGAIN, Clusters, find_clusters, refine
+from tnesi.labeling.features import Features
 from tnesi.labeling.graph import FieldGraph
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import evidence, name_clusters, shares_of, surroundings
-from tnesi.model.classes import Classes, normalized
+from tnesi.model.classes import Classes, normalized, sharpened
 from tnesi.types import Array
 
 _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
@@ -23,7 +24,7 @@ _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
 number."""
 _FIRM_FROM = 10
 """Labels per class from which a labeled row always keeps its label."""
-_TRUST = 0.955
+TRUST = 0.955
 """Prior accuracy of spreading; that of clusters is the agreement of their runs."""
 _CLEAN = 0.9
 """Minimum accuracy on held-out labels for self-labeling, which would not improve the result otherwise."""
@@ -47,6 +48,8 @@ class Labeler:
     weight : (N,) array or None
     seed : int
         Seeds the initialization of the clusters.
+    features : Features or None
+        The rows themselves, if they are available.
     """
 
     activities: sparse.csr_array
@@ -54,6 +57,7 @@ class Labeler:
     weight: Array | None
     seed: int
     n_threads: int = 1
+    features: Features | None = None
     _clusters: dict[int, Clusters] = field(default_factory=dict)
     _shares: dict[int, Array] = field(default_factory=dict)
 
@@ -67,7 +71,7 @@ class Labeler:
         return np.concatenate([graph.mass for graph in self.graphs]) / len(self.graphs)
 
     @cached_property
-    def _sample(self) -> tuple[Array, sparse.csr_array]:
+    def sample(self) -> tuple[Array, sparse.csr_array]:
         """A sample of the rows and their activities, to estimate certainty and class sizes."""
         rows = np.sort(np.random.default_rng(self.seed).permutation(self.activities.shape[0])[:_SAMPLE])
         return rows, self.activities[rows]
@@ -94,17 +98,26 @@ class Labeler:
         test = LeftOut.of(label, n_classes, self.seed)
         if method == "auto" and not test.rounds() and self._trusts_clusters(test, np.zeros(test.points.size)):
             return self.name(label, n_classes), "clusters"
-        layers, right = self._try_spreading(test)
-        best = _best_steps(right[:, :, 0], n_classes)
-        if method == "auto" and test.rounds() and self._trusts_clusters(test, right[:, best, 0]):
+        layers, held = self._try_spreading(test)
+        best = _best_steps(_right(held, test)[:, :, 0], n_classes)
+        if method == "auto" and test.rounds() and self._trusts_clusters(test, _right(held, test)[:, best, 0]):
             return self.name(label, n_classes), "clusters"
+        return self._spread(test, layers, held)[0], "spreading"
+
+    def spread(self, test: LeftOut) -> tuple[Classes, Array]:
+        """Return the layer that spreading learns, and the probabilities of held-out labels (L x K)."""
+        return self._spread(test, *self._try_spreading(test))
+
+    def _spread(self, test: LeftOut, layers: list[list[Classes]], held: Array) -> tuple[Classes, Array]:
+        right = _right(held, test)
+        best = _best_steps(right[:, :, 0], test.n_classes)
         sized = self._has_sizes(layers[best], test, right[:, best])
-        layer = layers[best][sized]
+        layer, held = layers[best][sized], held[:, best, int(sized)]
+        sharpness = self._calibrate(layer, test, right[:, best, 0])
         refined = self._refined(layer, test, right[:, best, 0], sized=sized)
-        if refined is not None:
-            return refined, "spreading"
-        layer.sharpness = self._calibrate(layer, test, right[:, best, 0])
-        return layer, "spreading"
+        if refined is None:
+            refined = layer.sharpened(sharpness)
+        return refined, sharpened(held, sharpness)
 
     def name(self, label: Array, n_classes: int, n_unknown: int = 0) -> Classes:
         """Return the layer of clusters that are named by the labels and then refined with them.
@@ -134,9 +147,9 @@ class Labeler:
         """
         if (right[:, 0] == right[:, 1]).all():
             return False
-        _, sample = self._sample
+        _, sample = self.sample
         guess = np.concatenate([one.posterior(sample).argmax(axis=1) for one in layers])
-        gain = (right[:, 1] - right[:, 0]) * test.worth(_share(guess, test.n_classes))
+        gain = (right[:, 1] - right[:, 0]) * test.worth(class_shares(guess, test.n_classes))
         return bool(_beyond_chance(gain, test.n_classes))
 
     def _refined(self, layer: Classes, test: LeftOut, right: Array, *, sized: bool) -> Classes | None:
@@ -151,7 +164,7 @@ class Labeler:
         given = (self.activities, test.all, self.weight, test.n_classes, self.seed, self.n_threads)
         refined = refine(place, *given, passes=SETTLE_AGAIN, sized=sized)
         same = refined.posterior(self.activities).argmax(axis=1) == place
-        return refined if np.average(same, weights=self.weight) > _TRUST else None
+        return refined if np.average(same, weights=self.weight) > TRUST else None
 
     def spread_layers(
         self, points: Array, label: Array, n_classes: int, far: int, n_threads: int
@@ -177,9 +190,10 @@ class Labeler:
     def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
         """Spread all labels, and the remaining labels of each round of cross-validation.
 
-        Returns the layers of all labels (see `spread_layers`), and which held-out labels are predicted (L x 3 x 2).
+        Returns the layers of all labels (see `spread_layers`), and the probabilities of held-out labels in each
+        (L x 3 x 2 x K).
         """
-        right = np.zeros((test.points.size, len(_NEARBY) + 1, 2))
+        held = np.zeros((test.points.size, len(_NEARBY) + 1, 2, test.n_classes), np.float32)
         tasks = [(np.ones(test.points.size, bool), _FAR), *((rest, FAR_IN_TESTS) for _, rest in test.rounds())]
         each = max(1, self.n_threads // len(tasks))
 
@@ -192,23 +206,28 @@ class Labeler:
             layers, *of_rounds = pool.map(spread, tasks)
         for (out, _), found in zip(test.rounds(), of_rounds, strict=True):
             tested = self.activities[test.points[out]]
-            for i, j in np.ndindex(right.shape[1:]):
-                right[out, i, j] = found[i][j].posterior(tested).argmax(axis=1) == test.label[out]
-        return layers, right
+            for i, j in np.ndindex(held.shape[1:3]):
+                held[out, i, j] = found[i][j].posterior(tested)
+        return layers, held
 
     def _trusts_clusters(self, test: LeftOut, right: Array) -> bool:
         """Return whether naming clusters is better than spreading, which predicts the labels that are `right`."""
-        return test.prefers(*self._test_clusters(test), right, _TRUST)
+        return test.prefers(*self._test_clusters(test), right, TRUST)
 
     def _test_clusters(self, test: LeftOut) -> tuple[Array, float]:
         """Return which held-out labels are predicted by naming clusters, and its prior accuracy."""
-        clusters, n_classes = self.clusters(test.n_classes), test.n_classes
+        right = (self.name_left_out(test) == test.label) & (test.part >= 0)
+        return right.astype(np.float64), self.clusters(test.n_classes).agreement
+
+    def name_left_out(self, test: LeftOut) -> Array:
+        """Return the class of each held-out label according to clusters named by the others (0 if never held out)."""
+        place, n_classes = self.clusters(test.n_classes).place[test.points], test.n_classes
         around = self._around(test.points, n_classes)
-        right = np.zeros(test.points.size)
+        found = np.zeros(test.points.size, np.int64)
         for out, rest in test.rounds():
             cluster_of = name_clusters(evidence(around[rest], test.label[rest], n_classes))
-            right[out] = clusters.place[test.points[out]] == cluster_of[test.label[out]]
-        return right, clusters.agreement
+            found[out] = np.argsort(cluster_of)[place[out]]
+        return found
 
     def _calibrate(self, layer: Classes, test: LeftOut, right: Array) -> float:
         """Return the sharpness at which the certainty of spreading equals its expected accuracy.
@@ -216,10 +235,10 @@ class Labeler:
         The accuracy is estimated on held-out labels, weighted by the sizes of their classes. With few labels, its prior
         is the share of rows on which naming clusters agrees.
         """
-        rows, sample = self._sample
+        rows, sample = self.sample
         posterior = layer.posterior(sample)
         best = posterior.argmax(axis=1)
-        right = right * test.worth(_share(best, test.n_classes))
+        right = right * test.worth(class_shares(best, test.n_classes))
         agreed = float(right[test.part >= 0].mean()) if test.rounds() else 0.0
         if test.label.size < _FIRM_FROM * test.n_classes:
             agreed = float(np.mean(self._named(test.all, test.n_classes)[rows] == best))
@@ -233,9 +252,15 @@ class Labeler:
         return [activities[:, end - n : end] * len(ends) for n, end in zip(self.n_fields, ends, strict=True)]
 
 
-def _share(best: Array, n_classes: int) -> Array:
+def class_shares(best: Array, n_classes: int) -> Array:
     """Return the shares of the classes in a sample; a class without rows counts as one row."""
     return np.asarray(np.maximum(np.bincount(best, minlength=n_classes), 1) / best.size)
+
+
+def _right(held: Array, test: LeftOut) -> Array:
+    """Return which held-out labels are the most probable class (L x 3 x 2)."""
+    right = held.argmax(axis=-1) == test.label[:, None, None]
+    return np.asarray(right & (test.part >= 0)[:, None, None], dtype=np.float64)
 
 
 def _best_steps(right: Array, n_classes: int) -> int:

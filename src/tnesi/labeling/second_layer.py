@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from tnesi.errors import InvalidParameterError
 from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import with_marker
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
+from tnesi.labeling.voting import vote
 from tnesi.model.classes import Classes
-from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
+from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.training.monitor import InterruptedWarning
 from tnesi.training.self_labeling import TopLayer
 from tnesi.types import Array
 
-Method = Literal["auto", "clusters", "spreading", "self-labeling", "supervised"]
-METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "self-labeling", "supervised")
+Method = Literal["auto", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised"]
+METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised")
+
+
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -64,24 +71,38 @@ class LabelingParameters:
     n_threads: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerFit:
-    """A learned second layer, with a warning if learning was interrupted."""
+    """A learned second layer.
+
+    Attributes
+    ----------
+    layer : SecondLayer
+    warning : ConvergenceWarning or None
+        If learning was interrupted.
+    inferred : (N, K) array or None
+        Probabilities of the classes for the stored rows, if they depend on more than the activities.
+    """
 
     layer: SecondLayer
     warning: ConvergenceWarning | None = None
+    inferred: Array | None = None
 
 
 def new_labeler(rows: StoredRows, sizes: Sequence[int], seed: int, n_threads: int) -> Labeler:
     """Return a labeler of stored rows; `seed` is that of the first layer."""
-    return Labeler(rows.activities, sizes, rows.weight, seed, n_threads)
+    features = None if rows.store is None else Features(rows.store, rows.weight, seed)
+    return Labeler(rows.activities, sizes, rows.weight, seed, n_threads, features)
 
 
 def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array, names: Array, seed: int) -> LayerFit:
     """Learn the second layer of a feed-forward network from labels (class numbers, -1 for none) of the stored rows."""
     method: str = parameters.method
-    activities, weight = labeler.activities, labeler.weight
-    if (label >= 0).all() and (method == "self-labeling" or (method == "auto" and not parameters.unknown_classes)):
+    activities, weight, features = labeler.activities, labeler.weight, labeler.features
+    votes = method == "auto" and features is not None and not parameters.unknown_classes
+    if (label >= 0).all() and (
+        method == "self-labeling" or (method == "auto" and not votes and not parameters.unknown_classes)
+    ):
         method = "supervised"
     if method == "supervised":
         return LayerFit(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
@@ -108,6 +129,10 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
     all_names = with_marker(names, parameters.unlabeled) if n_unknown else names
     try:
         with single_threaded_blas():
+            if method in ("leading", "logistic"):
+                return _learn_linear(labeler, method, label, names)
+            if votes:
+                return _vote(labeler, label, names)
             layer, method = labeler.learn(label, names.size, method, n_unknown)
     except KeyboardInterrupt:
         average = Classes.average(activities, label, weight, names.size)
@@ -119,6 +144,51 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
             ),
         )
     return LayerFit(SecondLayer(layer, all_names, method, bool(n_unknown)))
+
+
+def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> LayerFit:
+    if labeler.features is None:
+        raise InvalidParameterError(
+            "labeling={method!r} needs the rows themselves, but only their activities are available",
+            parameter="labeling",
+            method=method,
+            advice="fit the classifier again, or use another method",
+        )
+    learn = labeler.features.lead if method == "leading" else labeler.features.regress
+    points = np.flatnonzero(label >= 0)
+    votes = (Vote(method, 1.0, learn(points, label[points], names.size)),)
+    return _of_votes(
+        labeler, SecondLayer(Classes.even(labeler.activities.shape[1], names.size), names, method, votes=votes)
+    )
+
+
+def _vote(labeler: Labeler, label: Array, names: Array) -> LayerFit:
+    assert labeler.features is not None
+    voted = vote(labeler, labeler.features, label, names.size)
+    first = voted.votes[0]
+    method = first.method if len(voted.votes) == 1 else "vote"
+    fields = Classes.even(labeler.activities.shape[1], names.size)
+    layer = SecondLayer(fields, names, method, votes=voted.votes, sharpness=voted.sharpness, accuracy=voted.accuracy)
+    return _of_votes(labeler, layer)
+
+
+def _of_votes(labeler: Labeler, layer: SecondLayer) -> LayerFit:
+    """Return the layer with the classes of the fields, which are those of their rows, and the classes of the rows."""
+    assert labeler.features is not None
+    store, activities = labeler.features.store, labeler.activities
+    inferred = np.empty((activities.shape[0], layer.classes.n_classes), np.float32)
+
+    def infer(start: int) -> None:
+        place = slice(start, start + _BLOCK)
+        rows = store.read(place) if layer.needs_rows else None
+        inferred[place] = layer.posterior(activities[place] if layer.needs_activities else None, rows)
+
+    with ThreadPoolExecutor(labeler.n_threads) as pool:
+        list(pool.map(infer, range(0, len(inferred), _BLOCK)))
+    classes = Classes.average(
+        activities, inferred.argmax(axis=1).astype(np.int32), labeler.weight, layer.classes.n_classes
+    )
+    return LayerFit(replace(layer, classes=classes), inferred=inferred)
 
 
 def interruption(top: TopLayer) -> InterruptedWarning | None:

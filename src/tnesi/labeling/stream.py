@@ -10,6 +10,7 @@ from scipy import sparse
 
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.settings import Listener
+from tnesi.execution.store import ArrayStore
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import merge_classes, with_marker
 from tnesi.labeling.second_layer import LabelingParameters, learn_labels, new_labeler
@@ -160,28 +161,37 @@ class ClassifierStream:
         kept, weight = self.rows.sample(self.room(keep_rows))
         mixtures = tuple(stream.model for stream in self.mixtures)
         activities = activate(mixtures, kept.x, parameters.n_threads)
-        rows = StoredRows(activities, weight, kept.number, self.rows.n_seen)
+        rows = StoredRows(activities, weight, kept.number, self.rows.n_seen, ArrayStore(kept.x))
         waiting = ClassifierModel(mixtures, None, False, rows, kept.label)
         labeler = new_labeler(rows, waiting.sizes, self.seeds[0], parameters.n_threads)
         seen = np.unique(kept.label[kept.label >= 0])
         if self.names.size < 2 or not seen.size:
             return waiting, labeler
-        return replace(waiting, layer=self._second_layer(parameters, labeler, kept.label, seen)), labeler
+        layer, inferred = self._second_layer(parameters, labeler, kept.label, seen)
+        return replace(waiting, layer=layer, inferred=inferred), labeler
 
-    def _second_layer(self, parameters: LabelingParameters, labeler: Labeler, label: Array, seen: Array) -> SecondLayer:
+    def _second_layer(
+        self, parameters: LabelingParameters, labeler: Labeler, label: Array, seen: Array
+    ) -> tuple[SecondLayer, Array | None]:
         names = self.names
         alone = parameters.method == "supervised" or bool((label >= 0).all())
         plain = parameters.method not in ("clusters", "spreading") and not parameters.unknown_classes
         if seen.size < 2 or (alone and plain):
             mass = self.joint.sum(axis=1, keepdims=True)
             average = np.divide(self.joint, mass, out=np.zeros_like(self.joint), where=mass > 0)
-            return SecondLayer(Classes.from_weights(average), names, "supervised")
+            return SecondLayer(Classes.from_weights(average), names, "supervised"), None
         place = np.full(names.size + 1, -1, np.int32)
         place[seen] = np.arange(seen.size)
         learned = learn_labels(labeler, parameters, place[label], names[seen], self.seed)
         if learned.warning:
             raise KeyboardInterrupt
-        return learned.layer if seen.size == names.size else _with_unseen(learned.layer, names, seen, parameters)
+        if seen.size == names.size:
+            return learned.layer, learned.inferred
+        inferred = None
+        if learned.inferred is not None:
+            inferred = np.zeros((len(learned.inferred), names.size), np.float32)
+            inferred[:, seen] = learned.inferred
+        return _with_unseen(learned.layer, names, seen, parameters), inferred
 
 
 def merged_labels(known: Array | None, label: Array, own: Array | None) -> tuple[Array, Array]:
@@ -193,15 +203,9 @@ def merged_labels(known: Array | None, label: Array, own: Array | None) -> tuple
 
 
 def _with_unseen(layer: SecondLayer, names: Array, seen: Array, parameters: LabelingParameters) -> SecondLayer:
-    """Add classes without labels, whose weights are 0."""
-    classes = layer.classes
-    place = np.concatenate([seen, np.arange(names.size, names.size + layer.unknown)])
-    weights = np.zeros((names.size + layer.unknown, len(classes)), np.float32)
-    weights[place] = classes.weights
-    sizes = None
-    if classes.sizes is not None:
-        sizes = np.zeros(len(weights))
-        sizes[place] = classes.sizes
-    full = Classes.from_weights(weights, sizes, classes.sharpness)
+    """Add classes without labels, which are never predicted."""
+    n_classes = names.size + layer.unknown
+    place = np.concatenate([seen, np.arange(names.size, n_classes)])
     all_names = with_marker(names, parameters.unlabeled) if layer.unknown else names
-    return SecondLayer(full, all_names, layer.method, layer.unknown)
+    votes = tuple(replace(vote, classes=vote.classes.at(place, n_classes)) for vote in layer.votes)
+    return replace(layer, classes=layer.classes.at(place, n_classes), names=all_names, votes=votes)

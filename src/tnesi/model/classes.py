@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -131,13 +132,22 @@ class Classes:
         r = self.r[:, : self.n_classes].astype(np.float64)
         if self.sizes is not None:
             r *= self.sizes
-        t = np.asarray(activities @ normalized(r))
-        if self.sharpness != 1:
-            t /= np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)
-            t **= self.sharpness
-        mass = t.sum(axis=1, keepdims=True)
-        out: Array = np.divide(t, mass, out=np.full_like(t, 1 / self.n_classes), where=mass > 0)
-        return out
+        return sharpened(np.asarray(activities @ normalized(r)), self.sharpness)
+
+    def at(self, place: Array, n_classes: int) -> Self:
+        """Return the same classes at the given places among `n_classes`; the weights of the others are 0."""
+        weights = np.zeros((n_classes, len(self)), np.float32)
+        weights[place] = self.weights
+        sizes = None
+        if self.sizes is not None:
+            sizes = np.zeros(n_classes)
+            sizes[place] = self.sizes
+        padded = Classes.from_weights(weights)
+        return replace(self, r=padded.r, n_classes=n_classes, sizes=sizes)
+
+    def sharpened(self, power: float) -> Self:
+        """Return the layer whose probabilities are those of this one, raised to a power and renormalized."""
+        return replace(self, sharpness=power * self.sharpness)
 
     def prior_table(self) -> Array:
         """Return the log prior of the fields: log sum_k R_kc without a label (row 0), log R_lc for label l."""
@@ -148,6 +158,21 @@ class Classes:
     def prior(self, label: Array | None) -> Prior:
         """Return the prior for rows with the given labels (-1: none), or for unlabeled rows (None)."""
         return Prior(self.prior_table(), None if label is None else (label + 1).astype(np.int32))
+
+
+def sharpened(t: Array, power: float) -> Array:
+    """Return probabilities raised to a power and renormalized; rows of zeros become even.
+
+    Examples
+    --------
+    >>> sharpened(np.array([[0.75, 0.25], [0.0, 0.0]]), 2).round(2).tolist()
+    [[0.9, 0.1], [0.5, 0.5]]
+    """
+    if power != 1:
+        t = (t / np.maximum(t.max(axis=1, keepdims=True), _LOG_FLOOR)) ** power
+    mass = t.sum(axis=1, keepdims=True)
+    out: Array = np.divide(t, mass, out=np.full_like(t, 1 / t.shape[1]), where=mass > 0)
+    return out
 
 
 def normalized(shares: Array) -> Array:

@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
 
-from tnesi.model.classes import Classes
+from tnesi.model.classes import Classes, sharpened
 from tnesi.model.fields import Prior
+from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Matrix
 from tnesi.types import Array
+
+
+class RowStore(Protocol):
+    """Rows that can be read again."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def row_values(self) -> float:
+        """Mean number of stored values per row."""
+
+    @property
+    def in_memory(self) -> bool: ...
+
+    def read(self, place: slice) -> Any:
+        """Return consecutive rows."""
+
+    def take(self, index: Array) -> Any:
+        """Return the rows with the given indices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +50,22 @@ class StoredRows:
         Indices of these rows among all rows given to `fit`; None means that these are all.
     n_given : int
         Number of rows given to `fit`.
+    store : RowStore or None
+        The rows themselves; None if they are no longer available, as after loading a model.
     """
 
     activities: sparse.csr_array
     weight: Array | None
     number: Array | None
     n_given: int
+    store: RowStore | None = None
 
     def __len__(self) -> int:
         return int(self.activities.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out rows in a file or on a cluster, which other processes may not be able to read."""
+        return vars(self) | ({} if self.store is None or self.store.in_memory else {"store": None})
 
     @property
     def numbers(self) -> Array:
@@ -56,6 +83,23 @@ class StoredRows:
 
 
 @dataclass(frozen=True, eq=False)
+class Vote:
+    """Classes whose probabilities count with a share.
+
+    Attributes
+    ----------
+    method : str
+        How they were learned.
+    share : float
+    classes : Classes or LinearClasses
+    """
+
+    method: str
+    share: float
+    classes: Classes | LinearClasses
+
+
+@dataclass(frozen=True, eq=False)
 class SecondLayer:
     """A learned second layer.
 
@@ -65,16 +109,51 @@ class SecondLayer:
         R, with the sizes of the classes.
     names : (K,) array
         The names of the classes.
-    method : {"clusters", "spreading", "self-labeling", "supervised", ""}
+    method : {"vote", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised", ""}
         How it was learned; "" if learning was interrupted.
     unknown : bool
         Whether the last class stands for rows of unknown classes.
+    votes : tuple of Vote
+        Classes whose probabilities are averaged; their shares sum to 1. If there are none, `classes` decide alone.
+    sharpness : float
+        The average is raised to this power.
+    accuracy : float or None
+        Estimated share of the rows that are predicted correctly.
     """
 
     classes: Classes
     names: Array
     method: str
     unknown: bool = False
+    votes: tuple[Vote, ...] = ()
+    sharpness: float = 1.0
+    accuracy: float | None = None
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether probabilities depend on the rows themselves, besides their activities."""
+        return any(isinstance(vote.classes, LinearClasses) for vote in self.votes)
+
+    @property
+    def needs_activities(self) -> bool:
+        """Whether probabilities depend on the activities of rows."""
+        return not self.votes or any(isinstance(vote.classes, Classes) for vote in self.votes)
+
+    def posterior(self, activities: sparse.csr_array | None, X: Matrix | None = None) -> Array:
+        """Return the probabilities of the classes for rows, N x K; see `needs_activities` and `needs_rows`."""
+        if not self.votes:
+            assert activities is not None
+            return self.classes.posterior(activities)
+        parts = []
+        for vote in self.votes:
+            if isinstance(vote.classes, LinearClasses):
+                assert X is not None
+                t = vote.classes.posterior(X)
+            else:
+                assert activities is not None
+                t = vote.classes.posterior(activities)
+            parts.append(vote.share * t)
+        return sharpened(np.sum(parts, axis=0), self.sharpness)
 
     @property
     def n_known(self) -> int:
@@ -98,6 +177,8 @@ class ClassifierModel:
         None if the training rows are not stored.
     label : (N,) array of int32 or None
         Class numbers of the stored rows, -1 for unlabeled.
+    inferred : (N, K) array of float32 or None
+        Probabilities of the classes for the stored rows, where these depend on more than the activities.
     """
 
     mixtures: tuple[MixtureModel, ...]
@@ -105,6 +186,7 @@ class ClassifierModel:
     recurrent: bool = False
     rows: StoredRows | None = None
     label: Array | None = None
+    inferred: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -118,7 +200,7 @@ class ClassifierModel:
     def without_labels(self) -> Self:
         """Return the same first layer and rows, without a second layer."""
         label = None if self.rows is None else np.full(len(self.rows), -1, np.int32)
-        return replace(self, layer=None, label=label)
+        return replace(self, layer=None, label=label, inferred=None)
 
     def renamed(self, names: Array) -> Self:
         """Return the same model with new class names."""
@@ -130,10 +212,11 @@ class ClassifierModel:
         prior = self.layer.classes.prior(None) if self.recurrent and self.layer is not None else None
         return activate(self.mixtures, X, n_threads, prior)
 
-    def posterior(self, activities: sparse.csr_array) -> Array:
-        """Return the probabilities of the classes for rows with the given activities, N x K."""
+    def posterior(self, X: Matrix, n_threads: int) -> Array:
+        """Return the probabilities of the classes for checked rows, N x K."""
         assert self.layer is not None
-        return self.layer.classes.posterior(activities)
+        activities = self.activities_of(X, n_threads) if self.layer.needs_activities else None
+        return self.layer.posterior(activities, X)
 
     @cached_property
     def label_distributions(self) -> Array:
@@ -141,7 +224,10 @@ class ClassifierModel:
         assert self.rows is not None
         assert self.label is not None
         assert self.layer is not None
-        t = self.posterior(self.rows.activities)
+        if self.inferred is not None:
+            t = self.inferred.astype(np.float64)
+        else:
+            t = self.layer.posterior(self.rows.activities)
         labeled = self.label >= 0
         t[labeled] = np.eye(self.layer.classes.n_classes)[self.label[labeled]]
         return t

@@ -20,6 +20,11 @@ ARRAYS = {
     "lists": ("I32", "CL"),
     "class_weights": ("F32", "KC"),
     "class_sizes": ("F64", "K"),
+    "vote_weights": ("F32", "KC"),
+    "vote_sizes": ("F64", "K"),
+    "linear_weights": ("F32", "DK"),
+    "linear_intercept": ("F32", "K"),
+    "inferred": ("F32", "NK"),
     "activity_starts": ("I64", "M"),
     "activity_fields": ("I32", "S"),
     "activity_values": ("F32", "S"),
@@ -47,7 +52,9 @@ def check_shapes(header: Header) -> None:
     if header.kind != "mixture":
         if header.classes:
             wanted |= {"class_weights"} | names & {"class_sizes"}
+        wanted |= _of_votes(header, names)
         wanted |= _TRAINING | names & {"row_weights", "present"} if _has_rows(header) else set()
+        wanted |= {"inferred"} if header.votes and _has_rows(header) else set()
     if names != wanted:
         raise ValueError(f"missing or unexpected arrays: {', '.join(sorted(names ^ wanted)[:5])!r}")
     size: dict[str, int] = {} if header.classes is None else {"K": len(header.classes)}
@@ -58,7 +65,7 @@ def check_shapes(header: Header) -> None:
         _check_mixture(member)
         n_fields += size["C"]
     size["C"] = n_fields
-    _fit({name: shape for name, shape in header.shapes.items() if name in _OF_CLASSIFIER}, size)
+    _fit({name: shape for name, shape in header.shapes.items() if name.partition(".")[0] in _OF_CLASSIFIER}, size)
     if "N" in size and size["M"] != size["N"] + 1:
         raise ValueError("activity_starts does not match the labels")
     n_features = size["D"]
@@ -68,6 +75,17 @@ def check_shapes(header: Header) -> None:
         raise ValueError(f"{len(header.feature_names)} names do not match {n_features} features")
     if header.classes is not None:
         classes_of(header)
+
+
+def _of_votes(header: Header, names: set[str]) -> set[str]:
+    """Return the names of the arrays of the votes."""
+    wanted = set()
+    for i, vote in enumerate(header.votes):
+        if vote["transform"] is None:
+            wanted |= {f"vote_weights.{i}"} | names & {f"vote_sizes.{i}"}
+        else:
+            wanted |= {f"linear_weights.{i}", f"linear_intercept.{i}"}
+    return wanted
 
 
 def _has_rows(header: Header) -> bool:
@@ -91,7 +109,7 @@ def _check_mixture(header: Header) -> None:
 def _fit(shapes: dict[str, tuple[int, ...]], size: dict[str, int]) -> None:
     """Compare the shapes with the known sizes, and add new sizes."""
     for name, shape in shapes.items():
-        letters = ARRAYS[name][1]
+        letters = ARRAYS[name.partition(".")[0]][1]
         fits = len(shape) == len(letters) and min(shape) > 0
         if not fits or any(size.setdefault(a, n) != n for a, n in zip(letters, shape, strict=True)):
             raise ValueError(f"the shape {shape} of {name} does not match the other arrays")
@@ -101,12 +119,18 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
     """Raise an error if a value is invalid; the kernels rely on indices in range."""
     for m, member in enumerate(header.members):
         _check_fields(member, {name: arrays[array_name(name, m)] for name in member.shapes})
-    if "class_weights" in arrays:
-        r = arrays["class_weights"]
-        _require(bool((r >= 0).all() and np.isfinite(r).all()), "class_weights are not negative")
-    if "class_sizes" in arrays:
-        sizes = arrays["class_sizes"]
-        _require(bool((sizes >= 0).all() and abs(sizes.sum() - 1) <= _ROUNDING), "class_sizes are shares of the whole")
+    for name, array in arrays.items():
+        kind = name.partition(".")[0]
+        if kind in ("class_weights", "vote_weights"):
+            _require(bool((array >= 0).all() and np.isfinite(array).all()), f"{name} are not negative")
+        elif kind in ("class_sizes", "vote_sizes"):
+            _require(_are_shares(array[None]), f"{name} are shares of the whole")
+        elif kind in ("linear_weights", "linear_intercept"):
+            _require(bool(np.isfinite(array).all()), f"{name} are finite")
+    if header.votes:
+        _require(_are_shares(np.array([[vote["share"] for vote in header.votes]])), "votes are shares of the whole")
+    if "inferred" in arrays:
+        _require(_are_shares(arrays["inferred"]), "inferred probabilities sum to 1")
     if "labels" in arrays:
         starts, values, labels = arrays["activity_starts"], arrays["activity_values"], arrays["labels"]
         n_fields = sum(arrays[name].shape[0] for name in arrays if name.partition(".")[0] == "weights")
@@ -141,6 +165,10 @@ def _check_fields(header: Header, arrays: dict[str, Array]) -> None:
 def _require(holds: bool, what: str) -> None:
     if not holds:
         raise ValueError(f"failed check: {what}")
+
+
+def _are_shares(rows: Array) -> bool:
+    return bool((rows >= 0).all() and (abs(rows.sum(axis=1) - 1) <= _ROUNDING).all())
 
 
 def _all_in(values: Array, low: int, end: int) -> bool:

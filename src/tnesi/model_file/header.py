@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tnesi.errors import TnesiError
+from tnesi.model.linear_classes import TRANSFORMS
 from tnesi.training.committee import MOST_MIXTURES
 
 FORMAT = 1
@@ -23,6 +24,7 @@ _DEEPEST = 8
 _DEEPEST_ENCODER = 16
 MIXTURE_ARRAYS = ("weights", "weight_sums", "lists")
 """The arrays that each mixture of a committee has."""
+LABELINGS = ("vote", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised", "")
 _SCALARS = (type(None), bool, int, float, str)
 
 
@@ -68,8 +70,14 @@ class Header:
         The attributes of :class:`tnesi.PoissonMixture` with these names and an underscore.
     further_mixtures : list of dict
         The other mixtures of a committee: their entries from `search` to `history`, and their `mixture_parameters`.
-    labeling : {"clusters", "spreading", "self-labeling", "supervised", ""}
-        How the second layer was learned; "" if that was interrupted, and for a mixture.
+    labeling : str
+        How the second layer was learned (one of `LABELINGS`); "" if that was interrupted, and for a mixture.
+    votes : list of dict
+        The votes of the second layer: method, share, sharpness, and transform (None for the classes of fields).
+    vote_sharpness : float
+        The power to which the average of the votes is raised.
+    accuracy : float or None
+        Estimated accuracy.
     sharpness : float
         The power to which probabilities are raised.
     unknown : bool
@@ -103,6 +111,9 @@ class Header:
     history: list[dict[str, Any]]
     further_mixtures: list[dict[str, Any]]
     labeling: str
+    votes: list[dict[str, Any]]
+    vote_sharpness: float
+    accuracy: float | None
     sharpness: float
     unknown: bool
     encoder: dict[str, Any] | None
@@ -163,7 +174,7 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
     of_classifier = [found[name] is not None for name in ("classes", "class_dtype", "mixture_parameters")]
     if of_classifier != [found["kind"] != "mixture"] * 3:
         raise ValueError("only classifiers have classes, class_dtype and mixture_parameters, and all of them do")
-    if not found["classes"] and (found["recurrent"] or found["unknown"] or found["labeling"]):
+    if not found["classes"] and (found["recurrent"] or found["unknown"] or found["labeling"] or found["votes"]):
         raise ValueError("only a classifier with labels can be recurrent or have a labeling or an unknown class")
     if found["kind"] != "classifier" and found["further_mixtures"]:
         raise ValueError("only a classifier has further_mixtures")
@@ -255,6 +266,19 @@ def _is_record(value: Any) -> bool:
     )
 
 
+def _is_vote(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"method", "share", "sharpness", "transform"}
+        and value["method"] in LABELINGS
+        and _is_number(value["share"])
+        and 0 < value["share"] <= 1
+        and _is_number(value["sharpness"])
+        and value["sharpness"] > 0
+        and value["transform"] in (None, *TRANSFORMS)
+    )
+
+
 def _is_member(value: Any) -> bool:
     return (
         isinstance(value, dict)
@@ -292,7 +316,10 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         f"a list of at most {MOST_MIXTURES - 1} mixtures",
         lambda v: isinstance(v, list) and len(v) < MOST_MIXTURES and all(map(_is_member, v)),
     ),
-    "labeling": ("a known method", lambda v: v in ("clusters", "spreading", "self-labeling", "supervised", "")),
+    "labeling": ("a known method", lambda v: v in LABELINGS),
+    "votes": ("a list of votes", lambda v: isinstance(v, list) and all(map(_is_vote, v))),
+    "vote_sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
+    "accuracy": ("a share", lambda v: v is None or (_is_number(v) and 0 <= v <= 1)),
     "sharpness": ("a positive number", lambda v: _is_number(v) and v > 0),
     "unknown": ("true or false", lambda v: isinstance(v, bool)),
     "encoder": (

@@ -57,8 +57,9 @@ from tnesi.estimators.stored_parameters import (
     plain_parameters,
 )
 from tnesi.model.classes import Classes
-from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
+from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.model.fields import Fields
+from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model_file.checks import ARRAYS, check_shapes, check_values, classes_of
 from tnesi.model_file.checksum import check_array_sum, check_header_sum, checksum
@@ -262,11 +263,23 @@ def _describe(
         recurrent=value is not None and layer is not None and value.recurrent,
         further_mixtures=[_describe_mixture(mixture, own) for mixture, own in zip(others, values[1:], strict=True)],
         labeling=layer.method if layer else "",
+        votes=[] if layer is None else [_describe_vote(vote) for vote in layer.votes],
+        vote_sharpness=layer.sharpness if layer else 1.0,
+        accuracy=layer.accuracy if layer else None,
         sharpness=layer.classes.sharpness if layer else 1.0,
         unknown=layer is not None and layer.unknown,
         encoder=None,
         **_describe_mixture(first, values[0]) | ({} if classifier else {"mixture_parameters": None}),
     )
+
+
+def _describe_vote(vote: Vote) -> dict[str, Any]:
+    return {
+        "method": vote.method,
+        "share": vote.share,
+        "sharpness": 1.0 if isinstance(vote.classes, LinearClasses) else vote.classes.sharpness,
+        "transform": vote.classes.transform if isinstance(vote.classes, LinearClasses) else None,
+    }
 
 
 def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str, Any]:
@@ -301,6 +314,15 @@ def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, A
     found: dict[str, Array | None] = {}
     if model.layer is not None:
         found |= {"class_weights": model.layer.classes.weights, "class_sizes": model.layer.classes.sizes}
+        for i, vote in enumerate(model.layer.votes):
+            if isinstance(vote.classes, LinearClasses):
+                own: dict[str, Array | None] = {
+                    "linear_weights": vote.classes.weights,
+                    "linear_intercept": vote.classes.intercept,
+                }
+            else:
+                own = {"vote_weights": vote.classes.weights, "vote_sizes": vote.classes.sizes}
+            found |= {f"{name}.{i}": array for name, array in own.items()}
     elif not training:
         raise ModelFileError("a classifier without labels needs its training rows", advice="pass training=True")
     if training and model.rows is not None:
@@ -309,6 +331,7 @@ def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, A
             "activity_fields": model.rows.activities.indices.astype(np.int32),
             "activity_values": model.rows.activities.data,
             "labels": model.label,
+            "inferred": model.inferred,
             "row_weights": model.rows.weight,
             "present": model.rows.present,
         }
@@ -415,5 +438,23 @@ def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays:
     layer = None
     if header.classes:
         classes = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
-        layer = SecondLayer(classes, classes_of(header), header.labeling, header.unknown)
-    return ClassifierModel(mixtures, layer, header.recurrent, rows, label)
+        layer = SecondLayer(
+            classes,
+            classes_of(header),
+            header.labeling,
+            header.unknown,
+            votes=tuple(_read_vote(vote, i, arrays) for i, vote in enumerate(header.votes)),
+            sharpness=float(header.vote_sharpness),
+            accuracy=header.accuracy,
+        )
+    return ClassifierModel(mixtures, layer, header.recurrent, rows, label, arrays.get("inferred"))
+
+
+def _read_vote(vote: dict[str, Any], i: int, arrays: dict[str, Array]) -> Vote:
+    classes: Classes | LinearClasses
+    if vote["transform"] is None:
+        sizes = arrays.get(f"vote_sizes.{i}")
+        classes = Classes.from_weights(arrays[f"vote_weights.{i}"], sizes, float(vote["sharpness"]))
+    else:
+        classes = LinearClasses(vote["transform"], arrays[f"linear_weights.{i}"], arrays[f"linear_intercept.{i}"])
+    return Vote(vote["method"], float(vote["share"]), classes)

@@ -131,4 +131,6 @@ class Network:
 
     def test_posterior(self) -> Array:
         """Return the class posterior of the test rows, N x K."""
-        return self.classifier.model_.posterior(self._test_activities)
+        layer = self.classifier.model_.layer
+        assert layer is not None
+        return layer.posterior(self._test_activities)

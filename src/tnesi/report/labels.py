@@ -18,8 +18,11 @@ Odds rather than shares are compared because a share cannot exceed 1: with two o
 times its share of the labels.
 """
 METHODS = {
+    "vote": "Several methods vote on the class of a row",
     "clusters": "The labels name clusters of similar rows (clusters).",
     "spreading": "Unlabeled rows got the class of similar rows (spreading).",
+    "leading": "The labels led the search for one cluster per class (leading).",
+    "logistic": "The classes were learned from labeled rows only, by logistic regression (logistic).",
     "self-labeling": "Unlabeled rows with a clear prediction were labeled with it (self-labeling).",
     "supervised": "The classes were learned from labeled rows only (supervised).",
     "": "The classes were learned from labeled rows only because learning was interrupted.",
@@ -74,6 +77,9 @@ def class_shares(model: SimpletronClassifier) -> Array | None:
 def second_layer_lines(model: SimpletronClassifier) -> list[str]:
     """Describe how the second layer was learned, the class sizes and doubtful classes."""
     said = [METHODS[model.settle().labeling_]]
+    if votes := model.votes_:
+        parts = (f"{name} {100 * share:.0f} %" for name, share in votes.items())
+        said = [f"{METHODS['vote']}: {', '.join(parts)}."] if len(votes) > 1 else said
     shares = class_shares(model)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())

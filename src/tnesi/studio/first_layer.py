@@ -6,7 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tnesi.encoders.choice import Encoder
 from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.execution.settings import Local
+from tnesi.execution.store import ArrayStore
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.second_layer import new_labeler
 from tnesi.model.classifier_model import ClassifierModel, StoredRows, activate
@@ -263,7 +264,7 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
     mixtures = (model,) if isinstance(model, PoissonMixture) else tuple(model.mixtures_)
     activities = activate([mixture.model_ for mixture in mixtures], data.X, resolve_threads(None))
     parameters = {"mixture": PoissonMixture(mixtures[0].n_components_), "n_mixtures": len(mixtures)}
-    stored = StoredRows(activities, None, None, data.rows.n_rows)
+    stored = StoredRows(activities, None, None, data.rows.n_rows, ArrayStore(data.X))
     return FirstLayer(mixtures, stored, parameters | {"random_state": settings.seed or 0}, encoder=encoder)
 
 
@@ -285,4 +286,5 @@ def from_bytes(content: bytes, data: Data) -> FirstLayer:
         raise ValueError("it belongs to other data")
     if model.activities_.shape[0] != data.rows.n_rows:
         raise ValueError("it belongs to other data")
-    return FirstLayer.of(model, encoder=encoder)
+    layer = FirstLayer.of(model, encoder=encoder)
+    return replace(layer, stored=replace(layer.stored, store=ArrayStore(data.X)))

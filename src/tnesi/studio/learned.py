@@ -122,8 +122,9 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         return Learned(layer, view.last, names, label)
     parameters = LabelingParameters(n_threads=layer.labeler.n_threads)
     seed = int(np.random.RandomState(layer.seed).randint(2**31))
-    second = learn_labels(layer.labeler, parameters, label, np.arange(len(names)), seed).layer
-    model = replace(layer.model, layer=second, label=label)
+    learned = learn_labels(layer.labeler, parameters, label, np.arange(len(names)), seed)
+    second = learned.layer
+    model = replace(layer.model, layer=second, label=label, inferred=learned.inferred)
     t = model.label_distributions
     confidence, rivals = label_confidence(model)
     best, margin = t.argmax(axis=1), margins(t)

@@ -1,0 +1,85 @@
+"""The features of the stored rows, from which linear classes are learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tnesi.labeling.leading import Leading
+from tnesi.labeling.logistic import learn_logistic, variance_scale
+from tnesi.model.classifier_model import RowStore
+from tnesi.model.linear_classes import LinearClasses, transformed
+from tnesi.types import Array
+
+_SAMPLE_VALUES = 2**21
+_FEWEST_ROWS, _MOST_ROWS = 2_000, 20_000
+"""Labels that lead learn from a sample of rows with about this many stored values, besides the labeled rows."""
+_MOST_LABELS = 10_000
+"""Labeled rows that are used, a random subset of more."""
+
+
+@dataclass
+class Features:
+    """Rows, and what is known of them without labels.
+
+    Attributes
+    ----------
+    store : RowStore
+    weight : (N,) array or None
+        Weights of the rows.
+    seed : int
+        Of the sample.
+    """
+
+    store: RowStore
+    weight: Array | None
+    seed: int
+    _critical: dict[int, float] = field(default_factory=dict)
+
+    @cached_property
+    def sample(self) -> Array:
+        """Numbers of the rows in the sample, in ascending order."""
+        most = int(np.clip(_SAMPLE_VALUES / max(self.store.row_values, 1), _FEWEST_ROWS, _MOST_ROWS))
+        random = np.random.default_rng(self.seed)
+        return np.sort(random.permutation(self.store.n_rows)[:most])
+
+    @cached_property
+    def _sampled(self) -> Leading:
+        return Leading.of(transformed(self.store.take(self.sample), "shares"), self._weight_at(self.sample))
+
+    @cached_property
+    def _scale(self) -> float:
+        roots = self._sampled.shares.copy()
+        if isinstance(roots, np.ndarray):
+            np.sqrt(roots, out=roots)
+        else:
+            np.sqrt(roots.data, out=roots.data)
+        return variance_scale(roots, self._weight_at(self.sample))
+
+    def lead(self, points: Array, label: Array, n_classes: int) -> LinearClasses:
+        """Learn classes from the top: see :mod:`tnesi.labeling.leading`; `points` are the labeled rows."""
+        points, label = self._some(points, label)
+        if n_classes not in self._critical:
+            self._critical[n_classes] = self._sampled.critical(n_classes)
+        rows = np.union1d(self.sample, points)
+        place = np.full(rows.size, -1, np.int32)
+        place[np.searchsorted(rows, points)] = label
+        shares = transformed(self.store.take(rows), "shares")
+        return Leading.of(shares, self._weight_at(rows)).learn(place, n_classes, self._critical[n_classes])
+
+    def regress(self, points: Array, label: Array, n_classes: int) -> LinearClasses:
+        """Learn logistic regression from the labeled rows only."""
+        points, label = self._some(points, label)
+        roots = transformed(self.store.take(points), "roots")
+        return learn_logistic(roots, label, self._weight_at(points), n_classes, self._scale)
+
+    def _some(self, points: Array, label: Array) -> tuple[Array, Array]:
+        if points.size <= _MOST_LABELS:
+            return points, label
+        kept = np.sort(np.random.default_rng(self.seed).permutation(points.size)[:_MOST_LABELS])
+        return points[kept], label[kept]
+
+    def _weight_at(self, rows: Array) -> Array | None:
+        return None if self.weight is None else self.weight[rows]
