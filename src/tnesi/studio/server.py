@@ -146,6 +146,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             create_app(session, policy), log_config=None, log_level="error", access_log=False, lifespan="on", ws="none",
             http=_Connection, loop="asyncio", server_header=False, timeout_graceful_shutdown=3,
+            timeout_keep_alive=int(_PATIENCE),
         )  # fmt: skip
         super().__init__(config)
 
