@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def fit_encoder(encoder: Encoder, data: Data, tell: Tell | None = None) -> list[
             messages = _fit_images(encoder, data.rows)
         elif isinstance(encoder, TableEncoder):  # once from a sample of all rows, not again after each block
             encoder.fit_blocks(_told(data.rows, tell))
+        elif isinstance(encoder, TextEncoder) and encoder.model is None:  # the same: it counts words one by one
+            encoder.fit(chain.from_iterable(_told(data.rows, tell)))
         else:
             # directions of vectors are found again after each block, which takes a while
             for items in _told(data.rows, tell, _BLOCK if isinstance(encoder, TextEncoder) else _LEARNED_BLOCK):

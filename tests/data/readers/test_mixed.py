@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnesi.data import DataError, open_data
+from tnesi.data.readers import csv_tables, json_lines, table_files, text_files
 from tnesi.encoders import TableEncoder, TextEncoder, VectorEncoder, encoder_for
 from tnesi.encoders.encoding import encode, fit_encoder
 
@@ -156,6 +157,113 @@ def test_columns_of_vectors(tmp_path: Path, kind: Any) -> None:
     data = open_data(tmp_path / "vectors")
     assert data.X.tolist() == [[1, -2, 3], [4, 5, -6]]
     assert "vectors from the column 'v', without 'id'" in data.note
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read files in many small blocks."""
+    monkeypatch.setattr(csv_tables, "_BLOCKS", (100, 1000, 10**6))
+    monkeypatch.setattr(json_lines, "_BLOCK", 100)
+    monkeypatch.setattr(table_files, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(text_files, "_BLOCK", 10)
+
+
+def mixed_rows(n: int) -> dict[str, list[Any]]:
+    """Return columns whose last rows do not have the type of the first ones."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, list[Any]] = {
+        "whole": list(range(n)),
+        "later_real": [*range(n - 1), 0.5],
+        "later_text": [*range(n - 1), "unknown"],
+        "later_true": [1] * (n - 1) + ["true"],
+        "day": ["2020-01-01"] * n,
+        "later_time": ["2020-01-01"] * (n - 1) + ["2020-01-01 10:00:00"],
+        "first_missing": [None] * (n // 2) + [3] * (n - n // 2),
+        "missing": [None] * n,
+        "text": [f"{LONG} " * int(rng.integers(1, 5)) + f'line\n{i}, "quoted", größer' for i in range(n)],
+    }
+    return columns
+
+
+def types_in(data: Any) -> dict[str, str]:
+    schema = data.rows.table.schema
+    return {name: str(schema.field(name).type) for name in schema.names}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_csv_file_in_blocks_is_the_file_at_once(tmp_path: Path, encoding: str) -> None:
+    import pyarrow.csv as arrow_csv
+
+    frame = pd.DataFrame(mixed_rows(100), dtype=object)
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    frame.to_csv(tmp_path / "table.csv", index=False, encoding=encoding)
+    options = arrow_csv.ConvertOptions(strings_can_be_null=True)
+    whole = arrow_csv.read_csv(
+        tmp_path / "plain.csv", parse_options=arrow_csv.ParseOptions(newlines_in_values=True), convert_options=options
+    )
+    rows = open_data(tmp_path / "table.csv").rows
+    assert rows.table.combine_chunks() == whole.combine_chunks()
+    assert len(list(rows.items())) > 10
+    assert [len(items) for items in rows.items(3)] == [len(items) for items in rows.items(3)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("key", ["parquet", "jsonl"])
+def test_files_in_blocks(tmp_path: Path, key: str) -> None:
+    columns = mixed_rows(100) | {"label": ["x"] * 50 + ["y"] * 50}
+    place = tmp_path / f"rows.{key}"
+    if key == "jsonl":
+        pd.DataFrame(columns, dtype=object).to_json(place, orient="records", lines=True)
+    else:
+        tidy = {name: columns[name] for name in ("whole", "day", "text", "first_missing", "label")}
+        pd.DataFrame(tidy).to_parquet(place)
+    data = open_data(place)
+    assert len(list(data.rows.items())) > 10
+    assert data.y.tolist() == columns["label"]
+    assert [row["text"] for row in values(data)] == columns["text"]
+    assert [row["whole"] for row in values(data)] == columns["whole"]
+    if key == "jsonl":
+        found = {name: types_in(data)[name] for name in ("whole", "later_real", "later_text", "missing")}
+        assert found == {"whole": "int64", "later_real": "double", "later_text": "string", "missing": "null"}
+        assert [row["later_text"] for row in values(data)] == [*map(str, range(99)), "unknown"]
+        assert [row["later_time"] for row in values(data)] == columns["later_time"] or types_in(data)[
+            "later_time"
+        ].startswith("timestamp")
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("damage", ['{"text": "a', "[1]"])
+def test_damage_in_a_later_block_is_named(tmp_path: Path, damage: str) -> None:
+    lines = ['{"text": "a long line with some words in it"}'] * 50
+    lines[40] = damage
+    with pytest.raises(DataError, match="line 41 is not"):
+        open_text(tmp_path, "\n".join(lines), "rows.jsonl")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_vectors_in_blocks(tmp_path: Path, rng: np.random.Generator) -> None:
+    import pyarrow.parquet as parquet
+
+    X = rng.normal(size=(100, 5)).astype(np.float32)
+    parquet.write_table(pa.table({"v": X.tolist()}), tmp_path / "vectors")
+    np.testing.assert_array_equal(open_data(tmp_path / "vectors").X, X)
+    parquet.write_table(pa.table({"v": [*X.tolist(), [1.0]]}), tmp_path / "uneven")
+    with pytest.raises(DataError, match="row 100 has 1 numbers in column 'v', and row 0 has 5"):
+        open_data(tmp_path / "uneven")
+
+
+@pytest.mark.parametrize("text", ["\n\nage,job\n31,clerk\n54,nurse\n", '"the\nage",job\n31,clerk\n54,nurse\n'])
+def test_lines_before_the_rows(tmp_path: Path, text: str) -> None:
+    data = open_text(tmp_path, text)
+    assert [list(row.values()) for row in values(data)] == [[31, "clerk"], [54, "nurse"]]
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    rows = open_text(tmp_path, "age,job\n31,clerk\n54,nurse\n").rows
+    (tmp_path / "table.csv").write_text("age,job\n31,clerk\n")
+    with pytest.raises(DataError, match="had 2 rows and now has 1"):
+        list(rows.items())
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

@@ -1,80 +1,84 @@
 """Tables with text, categories, dates or missing values, in CSV, Parquet or JSON lines.
 
-They are held in memory as Arrow tables. `tnesi.encoders.TableEncoder` converts them to numbers, or
+They are read in blocks, as Arrow tables. `tnesi.encoders.TableEncoder` converts them to numbers, or
 `tnesi.encoders.TextEncoder` if the only column is text.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tnesi.data.column_names import INDEX_NAMES, find_label_column
-from tnesi.data.label_values import parse_labels
+from tnesi.data.label_values import LABEL_BYTES, parse_labels
 from tnesi.data.optional import needed
-from tnesi.data.readers.csv_files import find_delimiter, is_number
-from tnesi.data.readers.parquet import open_parquet
+from tnesi.data.readers.csv_tables import CsvTable
+from tnesi.data.readers.json_lines import JsonLines
+from tnesi.data.readers.table_files import ParquetTable, TableFile
 from tnesi.data.readers.vectors import stacked_vectors
-from tnesi.data.recognize import UTF16_MARKS, open_plain
-from tnesi.data.source import (
-    BLOCK_ROWS,
-    ArraySource,
-    Data,
-    DataError,
-    Kind,
-    Source,
-    check_room,
-    check_shape,
-    damaged,
-)
-from tnesi.system.memory import free_memory
+from tnesi.data.source import BLOCK_ROWS, ArraySource, Data, DataError, Kind, Source, check_room, check_shape, damaged
 from tnesi.types import Array
 
-_HEAD = 2**20
-"""Characters that show how a file is written."""
-_LOOKED_AT = 200
-"""Rows that show whether the first line has names."""
-_LONGEST_NAME = 60
 _TEXT_FROM = 40
 """Minimum mean length, in characters, for a single text column to hold documents."""
+_HEAD = 1000
+_PACKED = 20
+"""Bytes in memory per byte of a file, at most: Parquet packs."""
+_KEPT_VECTORS = 2**26
+"""Bytes of vectors up to which they are kept in memory."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some columns of a table in a file, with distinct names."""
+
+    file: TableFile
+    columns: list[int]
+    names: list[str]
+
+    def tables(self, size: int) -> Iterator[Any]:
+        """Yield all rows as Arrow tables of at most `size` rows."""
+        for table in self.file.tables(self.columns, self.names):
+            for start in range(0, table.num_rows, size):
+                yield table.slice(start, size)
 
 
 class MixedSource(Source):
-    """Rows of an Arrow table.
+    """Rows of a table in a file.
 
     Attributes
     ----------
-    table : pyarrow.Table
-        The features, with unique column names.
     reason : str
         Why they are not numbers.
     """
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, table: Any, reason: str) -> None:
-        self.table, self.reason = table, reason
-        self.n_rows, self.n_features = table.num_rows, table.num_columns
-        self.feature_names = list(table.column_names)
-        self._documents = self.n_features == 1 and are_documents(table.column(0).slice(0, 1000).to_pylist())
+    def __init__(self, file: TableFile, columns: list[int], names: list[str], reason: str) -> None:
+        self._part, self.reason = _Part(file, columns, names), reason
+        self.n_rows, self.n_features = file.n_rows, len(columns)
+        self.feature_names = names
+        self._documents = self.n_features == 1 and are_documents(next(self._part.tables(_HEAD)).column(0).to_pylist())
 
     @property
     def kind(self) -> Kind:
         return "documents" if self._documents else "table"
 
+    @cached_property
+    def table(self) -> Any:
+        """All rows as a pyarrow.Table in memory."""
+        path = self._part.file.path
+        check_room(_PACKED * path.stat().st_size, f"the table in {path}")
+        return needed("pyarrow", "reading tables").concat_tables(self._part.tables(BLOCK_ROWS))
+
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
-        for start in range(0, self.n_rows, size):
-            part = self.table.slice(start, size)
-            yield part.column(0).to_pylist() if self._documents else part
+        for table in self._part.tables(size):
+            yield table.column(0).to_pylist() if self._documents else table
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(
@@ -82,68 +86,44 @@ class MixedSource(Source):
         )
 
 
+class VectorSource(Source):
+    """Rows of a column of vectors in a file."""
+
+    def __init__(self, file: TableFile, column: int) -> None:
+        self._part = _Part(file, [column], [file.names[column]])
+        self.n_features, self.dtype = 0, np.dtype(np.float32)
+        for block in self._arrays(BLOCK_ROWS):
+            self.n_features = block.shape[1]
+            self.dtype = np.result_type(self.dtype, block.dtype)
+        self.n_rows, _ = check_shape(file.n_rows, self.n_features, file.path)
+
+    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
+        for block in self._arrays(size):
+            yield block.astype(self.dtype, copy=False)
+
+    def _arrays(self, size: int) -> Iterator[Array]:
+        first_row, length = 0, 0
+        for table in self._part.tables(size):
+            block = stacked_vectors(
+                table.column(0).to_pylist(), self._part.names[0], self._part.file.path, first_row, length
+            )
+            first_row, length = first_row + len(block), block.shape[1]
+            yield block
+
+
 def read_mixed_csv(path: Path, label_column: str | int | None = None, reason: str = "") -> Data:
     """Open a CSV file with columns of any kind."""
-    arrow, arrow_csv = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
-    check_room(6 * path.stat().st_size, f"the table in {path}")
-    raw, text, note = _read_text(path)
-    first = next((line for line in io.StringIO(text[:_HEAD], newline=None) if line.strip()), "")
-    if not first:
-        raise DataError(f"{path} is empty: there is nothing to learn from")
-    with damaged(path):
-        delimiter = find_delimiter(first)
-        rows = list(islice(_rows(text[:_HEAD], delimiter), _LOOKED_AT))
-    if len(rows) > 1 and len(text) > _HEAD:
-        rows.pop()  # which may end within a cell
-    top, below = [cell.strip() for cell in rows[0]], rows[1:]
-    ragged = next((row for row in below if len(row) != len(top)), None)
-    if ragged is not None or (len(top) == 1 and not (below and _is_name(top[0]))):
-        cells = "" if ragged is None else f", but has lines of {len(top)} and of {len(ragged)} cells"
-        raise DataError(
-            f"{path} is text, and not a table{cells}. Put documents into a folder, one file each, or into a CSV file "
-            "with one quoted document per row below the name of the column"
-        )
-    has_names = _is_header(top, below)
-    if has_names and not below:
-        raise DataError(f"{path} has no rows: there is nothing to learn from")
-    with damaged(path):
-        table = arrow_csv.read_csv(
-            arrow.BufferReader(raw),
-            arrow_csv.ReadOptions(
-                column_names=None if has_names else [str(i) for i in range(len(top))],
-                block_size=max(2**20, min(len(raw), 2**30)),  # a quoted text may be long
-            ),
-            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(strings_can_be_null=True),
-        )
-    data = _data(table, label_column, path, reason)
-    return replace(data, note="; ".join(n for n in (data.note, note) if n))
+    return _data(CsvTable(path), label_column, reason)
 
 
 def read_mixed_parquet(path: Path, label_column: str | int | None = None, reason: str = "") -> Data:
     """Open a Parquet file with columns of any kind."""
-    with open_parquet(path) as file:
-        check_room(20 * path.stat().st_size, f"the table in {path}")
-        table = file.read()
-    return _data(table, label_column, path, reason)
+    return _data(ParquetTable(path), label_column, reason)
 
 
 def read_json_lines(path: Path, label_column: str | int | None = None) -> Data:
     """Open a file with a JSON object on each line."""
-    arrow, arrow_json = needed("pyarrow", "reading JSON lines"), needed("pyarrow.json", "reading JSON lines")
-    check_room(6 * path.stat().st_size, f"the table in {path}")
-    raw, text, note = _read_text(path)
-    if text.lstrip()[:1] == "[":
-        raise DataError(f"{path} is one JSON list: save it as JSON lines, one object per line")
-    with damaged(path):
-        try:
-            table = arrow_json.read_json(
-                arrow.BufferReader(raw), arrow_json.ReadOptions(block_size=max(2**20, min(len(raw), 2**30)))
-            )
-        except arrow.ArrowInvalid:
-            table = arrow.table(_columns_of_lines(text))  # columns of several types, or damage that this names
-    data = _data(table, label_column, path, "")
-    return replace(data, note="; ".join(n for n in (data.note, note) if n))
+    return _data(JsonLines(path), label_column, "")
 
 
 def are_documents(values: Sequence[Any]) -> bool:
@@ -159,115 +139,50 @@ def are_documents(values: Sequence[Any]) -> bool:
     return bool(texts) and not others and float(np.mean([len(text) for text in texts])) >= _TEXT_FROM
 
 
-def _read_text(path: Path) -> tuple[bytes, str, str]:
-    """Return a file in UTF-8, as text, and a note where it is in another encoding."""
-    with damaged(path), open_plain(path) as file:
-        room = free_memory() // 8
-        raw = file.read(room + 1)  # a packed file may be far larger than it seems
-    check_room(6 * len(raw), f"the text in {path}")
-    try:
-        return raw, raw.decode("utf-8-sig"), ""
-    except UnicodeDecodeError:
-        pass
-    if raw.startswith(UTF16_MARKS):
-        with damaged(path):
-            text = raw.decode("utf-16")
-        return text.encode(), text, ""
-    text = raw.decode("cp1252", "replace")
-    return text.encode(), text, "the file is not in UTF-8 and was read as Windows-1252"
-
-
-def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Yield rows that are not empty; cells in quotes may contain the ends of lines."""
-    return (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
-
-
-def _is_name(cell: str) -> bool:
-    return len(cell) <= _LONGEST_NAME and len(cell.split()) == 1 and cell[-1] not in ".!?,;:"
-
-
-def _is_header(top: list[str], below: list[list[str]]) -> bool:
-    """Tell whether the first line has names: distinct ones that are no numbers, and do not occur among the values."""
-    if len(set(top)) < len(top) and not _numbers_below(top, below):
-        return False
-    if any(cell == "" or is_number(cell) for cell in top[1:]) or (top[0] and is_number(top[0])):
-        return False
-    if any(len(cell) > _LONGEST_NAME for cell in top):
-        return False
-    return not any(top[i] and top[i] == row[i].strip() for row in below for i in range(len(top)))
-
-
-def _numbers_below(top: list[str], below: list[list[str]]) -> bool:
-    """Whether a column has a name above numbers."""
-    return any(
-        not is_number(name) and below and all(is_number(row[i]) or not row[i].strip() for row in below)
-        for i, name in enumerate(top)
-    )
-
-
-def _columns_of_lines(text: str) -> dict[str, list[Any]]:
-    """Return the columns of JSON lines; where types differ, all values become texts."""
-    rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"line {number} is not JSON ({error}): correct it, or leave it out") from error
-        if not isinstance(row, dict):
-            raise DataError(f"line {number} is not a JSON object: write {{...}} on each line")
-        rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns: dict[str, list[Any]] = {}
-    for name in names:
-        values = [row.get(name) for row in rows]
-        kinds = Counter(float if type(v) is int else type(v) for v in values if v is not None)
-        columns[name] = values if len(kinds) < 2 else [v if v is None or isinstance(v, str) else str(v) for v in values]
-    return columns
-
-
-def _data(table: Any, label_column: str | int | None, path: Path, reason: str) -> Data:
-    reason = reason or f"{path}: the columns are not all numbers"
-    names = [str(name).strip() for name in table.column_names]
+def _data(file: TableFile, label_column: str | int | None, reason: str) -> Data:
+    path = file.path
+    names = [name.strip() for name in file.names]
     label = find_label_column(names, label_column, path)
     index = [i for i, name in enumerate(names) if name in INDEX_NAMES and i != label]
     features = [i for i in range(len(names)) if i != label and i not in index]
     if not features:
         raise DataError("{path} has no columns except the labels", path=path)
-    check_shape(table.num_rows, len(features), path)
+    check_shape(file.n_rows, len(features), path)
+    rows, note = _source(file, features, names, reason or f"{path}: the columns are not all numbers")
     notes = [f"index column {names[i]!r} omitted" for i in index]
     if label is not None and label_column is None:
         notes.append(f"labels from column {names[label]!r}")
     labels = None
     if label is not None:
         with damaged(path):
-            texts = [None if v is None else str(v) for v in table.column(label).to_pylist()]
+            texts = [None if v is None else str(v) for v in file.column(label, LABEL_BYTES)]
         labels = parse_labels(texts, path)
-    rows, note = _source(table, features, names, path, reason)
-    return Data(rows, labels, name=path.name, note="; ".join([*notes, note] if note else notes))
+    notes += [one for one in (note, file.note) if one]
+    return Data(rows, labels, name=path.name, note="; ".join(notes))
 
 
-def _source(table: Any, features: list[int], names: list[str], path: Path, reason: str) -> tuple[Source, str]:
+def _source(file: TableFile, features: list[int], names: list[str], reason: str) -> tuple[Source, str]:
     """Return the rows of some columns, and a note on columns that were left out."""
     types = needed("pyarrow.types", "reading tables")
-    vectors = [i for i in features if _is_vectors(types, table.schema.field(i).type)]
-    nested = [i for i in features if types.is_nested(table.schema.field(i).type) and i not in vectors]
+    path = file.path
+    vectors = [i for i in features if _is_vectors(types, file.types[i])]
+    nested = [i for i in features if types.is_nested(file.types[i]) and i not in vectors]
     if len(vectors) > 1:
         listed = " and ".join(repr(names[i]) for i in vectors)
         raise DataError(f"{path}: the columns {listed} are all vectors: leave only one of them in the file")
     if vectors:
         others = [repr(names[i]) for i in features if i != vectors[0]]
-        rows = stacked_vectors(table.column(vectors[0]).to_pylist(), names[vectors[0]], path)
         listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
         note = f"vectors from the column {names[vectors[0]]!r}" + (f", without {listed}" if others else "")
-        return ArraySource(rows), note
-    kept = [i for i in features if i not in nested]
-    if not kept:
+        rows: Source = VectorSource(file, vectors[0])
+        kept = rows.n_rows * rows.n_features * rows.dtype.itemsize <= _KEPT_VECTORS
+        return ArraySource(np.asarray(rows.load())) if kept else rows, note
+    kept_columns = [i for i in features if i not in nested]
+    if not kept_columns:
         raise DataError(f"{path}: the columns are nested: flatten them")
-    part = table.select(kept).rename_columns(distinct([names[i] for i in kept]))
     listed = ", ".join(repr(names[i]) for i in nested[:5])
-    return MixedSource(part, reason), f"nested columns left out: {listed}" if nested else ""
+    source = MixedSource(file, kept_columns, distinct([names[i] for i in kept_columns]), reason)
+    return source, f"nested columns left out: {listed}" if nested else ""
 
 
 def _is_vectors(types: Any, kind: Any) -> bool:

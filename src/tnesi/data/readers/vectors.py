@@ -18,8 +18,8 @@ def is_vector(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(number, int | float | np.number) for number in value[:3])
 
 
-def stacked_vectors(values: Sequence[Any], name: str, where: object) -> Array:
-    """Return a column of lists as an array with a row for each.
+def stacked_vectors(values: Sequence[Any], name: str, where: object, first_row: int = 0, length: int = 0) -> Array:
+    """Return a column of lists as an array with a row for each; 0 as `length` is that of the first one.
 
     Examples
     --------
@@ -27,8 +27,8 @@ def stacked_vectors(values: Sequence[Any], name: str, where: object) -> Array:
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    length = len(values[0]) if len(values) and values[0] is not None else 0
-    for row, value in enumerate(values):
+    length = length or (len(values[0]) if len(values) and values[0] is not None else 0)
+    for row, value in enumerate(values, first_row):
         found = 0 if value is None else len(value)
         if found != length or not found:
             raise DataError(
@@ -41,7 +41,7 @@ def stacked_vectors(values: Sequence[Any], name: str, where: object) -> Array:
     except (TypeError, ValueError) as error:
         raise DataError(f"{where}: column {name!r} has lists that are not of numbers: leave it out") from error
     if not np.isfinite(given).all():
-        row = int(np.argwhere(~np.isfinite(given))[0][0])
+        row = first_row + int(np.argwhere(~np.isfinite(given))[0][0])
         raise DataError(f"{where}: the vector in row {row} of column {name!r} has no finite number: leave out the row")
     with np.errstate(over="ignore"):
         small = given.astype(np.float32)

@@ -1,0 +1,163 @@
+"""CSV files with columns of any kind: types that fit all rows, in constant memory.
+
+Opening a file reads it twice: to find its encoding, and the types of its columns. Each pass reads it again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+
+from tnesi.data.optional import needed
+from tnesi.data.readers.csv_files import find_delimiter, is_number
+from tnesi.data.readers.table_files import TableFile
+from tnesi.data.readers.text_files import encoding_of, head_of, open_utf8
+from tnesi.data.source import DataError, damaged
+
+_HEAD = 2**20
+"""Bytes that show how a file is written."""
+_LOOKED_AT = 200
+"""Rows that show whether the first line has names, and which types are worth a try."""
+_LONGEST_NAME = 60
+_BLOCKS = (2**23, 2**26, 2**30)
+"""Bytes that are read at a time; the next size is for files with longer rows."""
+
+
+class CsvTable(TableFile):
+    """A table in a CSV file; cells in quotes may have several lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._encoding = path, encoding_of(path)
+        if self._encoding == "cp1252":
+            self.note = "the file is not in UTF-8 and was read as Windows-1252"
+        text = head_of(path, self._encoding, _HEAD)
+        first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
+        if not first:
+            raise DataError(f"{path} is empty: there is nothing to learn from")
+        self._n_empty = sum(1 for _ in takewhile("\n".__eq__, io.StringIO(text, newline=None)))
+        with damaged(path):
+            self._delimiter = find_delimiter(first)
+            found = list(islice(_rows(text, self._delimiter), _LOOKED_AT))
+        if len(found) > 1 and len(text.encode()) > _HEAD - 4:
+            found.pop()  # which may end within a cell
+        top, below = [cell.strip() for cell in found[0]], found[1:]
+        ragged = next((row for row in below if len(row) != len(top)), None)
+        if ragged is not None or (len(top) == 1 and not (below and _is_name(top[0]))):
+            cells = "" if ragged is None else f", but has lines of {len(top)} and of {len(ragged)} cells"
+            raise DataError(
+                f"{path} is text, and not a table{cells}. Put documents into a folder, one file each, or into a CSV "
+                "file with one quoted document per row below the name of the column"
+            )
+        self._has_names = _is_header(top, below)
+        if self._has_names and not below:
+            raise DataError(f"{path} has no rows: there is nothing to learn from")
+        self.names = top if self._has_names else [str(i) for i in range(len(top))]
+        with damaged(path):
+            self.n_rows, self.types, self._block_size = self._survey()
+
+    def batches(self, columns: Sequence[int]) -> Iterator[Any]:
+        return self._read({i: self.types[i] for i in columns}, self._block_size)
+
+    def _survey(self) -> tuple[int, list[Any], int]:
+        """Return the number of rows, types of all columns, and a block size that suits the longest row."""
+        arrow = needed("pyarrow", "reading CSV")
+        text = arrow.string()
+        for size in _BLOCKS:
+            n_rows, types = 0, [_types_to_try(arrow) for _ in self.names]
+            try:
+                for batch in self._read(dict.fromkeys(range(len(self.names)), text), size):
+                    n_rows += batch.num_rows
+                    types = [_fitting(column, left) for column, left in zip(batch.columns, types, strict=True)]
+            except arrow.ArrowInvalid as error:
+                if "straddl" not in str(error) or size == _BLOCKS[-1]:
+                    raise
+                continue
+            return n_rows, [left[0] if left else text for left in types], size
+        raise AssertionError
+
+    def _read(self, types: dict[int, Any], block_size: int) -> Iterator[Any]:
+        reader = needed("pyarrow.csv", "reading CSV")
+        with open_utf8(self.path, self._encoding) as file:
+            yield from reader.open_csv(
+                file,
+                reader.ReadOptions(
+                    column_names=[str(i) for i in range(len(self.names))],
+                    skip_rows=self._n_empty,
+                    skip_rows_after_names=int(self._has_names),
+                    block_size=block_size,
+                ),
+                reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+                reader.ConvertOptions(
+                    column_types={str(i): kind for i, kind in types.items()},
+                    include_columns=[str(i) for i in types],
+                    strings_can_be_null=True,
+                ),
+            )
+
+
+def _types_to_try(arrow: Any) -> list[Any]:
+    """Return the types that a column may have, beside text, in the order of pyarrow."""
+    moments = [arrow.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")]
+    return [arrow.null(), arrow.int64(), arrow.bool_(), arrow.date32(), arrow.time32("s"), *moments, arrow.float64()]
+
+
+def _fitting(column: Any, types: list[Any]) -> list[Any]:
+    """Return which types all cells of a column have."""
+    for part in (column.slice(0, _LOOKED_AT), column) if len(column) > _LOOKED_AT else (column,):
+        if types:
+            lines = _written(part)
+            types = [kind for kind in types if _fits(lines, kind)]
+    return types
+
+
+def _written(column: Any) -> Any:
+    arrow, writer = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
+    lines = arrow.BufferOutputStream()
+    writer.write_csv(arrow.table([column], names=["0"]), lines, writer.WriteOptions(include_header=False))
+    return lines.getvalue()
+
+
+def _fits(lines: Any, kind: Any) -> bool:
+    arrow, reader = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
+    try:
+        reader.read_csv(
+            arrow.BufferReader(lines),
+            reader.ReadOptions(column_names=["0"], block_size=max(1, lines.size)),
+            reader.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            reader.ConvertOptions(column_types={"0": kind}),
+        )
+    except arrow.ArrowInvalid:
+        return False
+    return True
+
+
+def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
+    """Yield rows that are not empty; cells in quotes may contain the ends of lines."""
+    return (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+
+
+def _is_name(cell: str) -> bool:
+    return len(cell) <= _LONGEST_NAME and len(cell.split()) == 1 and cell[-1] not in ".!?,;:"
+
+
+def _is_header(top: list[str], below: list[list[str]]) -> bool:
+    """Tell whether the first line has names: distinct ones that are no numbers, and do not occur among the values."""
+    if len(set(top)) < len(top) and not _numbers_below(top, below):
+        return False
+    if any(cell == "" or is_number(cell) for cell in top[1:]) or (top[0] and is_number(top[0])):
+        return False
+    if any(len(cell) > _LONGEST_NAME for cell in top):
+        return False
+    return not any(top[i] and top[i] == row[i].strip() for row in below for i in range(len(top)))
+
+
+def _numbers_below(top: list[str], below: list[list[str]]) -> bool:
+    """Whether a column has a name above numbers."""
+    return any(
+        not is_number(name) and below and all(is_number(row[i]) or not row[i].strip() for row in below)
+        for i, name in enumerate(top)
+    )
