@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from tnesi.data import Data
     from tnesi.encoders.choice import Encoder
     from tnesi.encoders.image_files import Problem
+    from tnesi.encoders.kept_encoding import KeptEncoding
+    from tnesi.execution.dask.cluster import Cluster
+    from tnesi.execution.settings import Local
 
 SKIPPED = 3
 """Exit code if files were skipped."""
@@ -60,26 +64,54 @@ def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
 
 
 def fit_and_encode(
-    out: Output, encoder: Encoder, data: Data, progress: Progress, *, strict: bool
-) -> tuple[Data, list[Problem]]:
-    """Fit an encoder, report what it does, and return the encoded data and the skipped files."""
+    out: Output,
+    encoder: Encoder,
+    data: Data,
+    progress: Progress,
+    *,
+    strict: bool,
+    run: Local | None = None,
+    cluster: Cluster | None = None,
+) -> tuple[Encoder, Data, list[Problem]]:
+    """Fit an encoder, report what it does, and return it with the encoded data and the skipped files.
+
+    A run with a checkpoint keeps the encoder and the rows there.
+    """
     from tnesi.encoders.choice import describe_encoding
     from tnesi.encoders.encoding import fit_encoder
 
-    messages = fit_encoder(encoder, data, tell_parts(progress))
-    encoded, problems = encode_data(encoder, data, progress, strict=strict)
+    tell = tell_parts(progress)
+    if run is None or run.checkpoint is None:
+        messages = fit_encoder(encoder, data, tell)
+        encoded, problems = encode_data(encoder, data, progress, strict=strict, cluster=cluster)
+    else:
+        from tnesi.cli.kept_encoder import fitted_encoder
+        from tnesi.encoders.kept_encoding import encoding_kept_in
+
+        folder = Path(run.checkpoint) / "encoded"
+        encoder, messages, key = fitted_encoder(encoder, data, tell, folder, resume=run.resume)
+        with encoding_kept_in(folder, key, resume=run.resume) as kept:
+            encoded, problems = encode_data(encoder, data, progress, strict=strict, kept=kept, cluster=cluster)
     out.say(describe_encoding(encoder, encoded.rows.n_rows, encoded.rows.n_features))
     for message in messages:
         out.say(message)
-    return encoded, problems
+    return encoder, encoded, problems
 
 
-def encode_data(encoder: Encoder, data: Data, progress: Progress, *, strict: bool) -> tuple[Data, list[Problem]]:
+def encode_data(
+    encoder: Encoder,
+    data: Data,
+    progress: Progress,
+    *,
+    strict: bool,
+    kept: KeptEncoding | None = None,
+    cluster: Cluster | None = None,
+) -> tuple[Data, list[Problem]]:
     """Return data with encoded rows, and the skipped files."""
     from tnesi.data import DataError
     from tnesi.encoders.encoding import encode
 
-    found = encode(encoder, data, tell_parts(progress))
+    found = encode(encoder, data, tell_parts(progress), kept=kept, cluster=cluster)
     if found.problems and strict:
         first, *others = found.problems
         more = f" (and {len(others)} more unreadable files)" if others else ""

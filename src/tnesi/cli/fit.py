@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
@@ -114,7 +115,9 @@ def fit(
     threads: Threads = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", rich_help_panel=RESOURCES, help="Save the state after each iteration."),
+        typer.Option(
+            metavar="FOLDER", rich_help_panel=RESOURCES, help="Save the state after each iteration, and encoded rows."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", rich_help_panel=RESOURCES, help="Continue from --checkpoint.")
@@ -155,19 +158,26 @@ def fit(
       tnesi fit articles/ -o articles.tnesi
     """
     from tnesi import PoissonMixture, SimpletronClassifier
+    from tnesi.execution import Dask
+    from tnesi.execution.dask.cluster import cluster_for
+    from tnesi.system.threads import resolve_threads
 
     out = Output(as_json, quiet)
     began = time.perf_counter()
     check_output(output, data, labels, test)
-    with out.progress(f"reading {data}") as progress:
+    with out.progress(f"reading {data}") as progress, ExitStack() as stack:
         found, tested = _open(data, labels, label_column, test, progress)
+        execution = _execution(dask, checkpoint, resume, _listener(progress))
+        cluster = stack.enter_context(cluster_for(execution, resolve_threads(threads)))
+        if cluster is not None:
+            execution = Dask(cluster.client, checkpoint=checkpoint, resume=resume, callback=execution.callback)
         mixture = PoissonMixture(
             read_fields(fields),
             truncation=read_truncation(truncation),
             row_sum=read_row_sum(row_sum),
             prior_strength=prior_strength,
             max_iter=max_iter,
-            execution=_execution(dask, checkpoint, resume, _listener(progress)),
+            execution=execution,
             random_state=seed,
             n_jobs=threads,
         )
@@ -182,9 +192,11 @@ def fit(
         chosen = choose_encoder(encoder, embed, found)
         skipped: list[Problem] = []
         if chosen is not None:
-            found, skipped = fit_and_encode(out, chosen, found, progress, strict=strict)
+            chosen, found, skipped = fit_and_encode(
+                out, chosen, found, progress, strict=strict, run=execution, cluster=cluster
+            )
             if tested is not None:
-                tested, skipped_tests = encode_data(chosen, tested, progress, strict=strict)
+                tested, skipped_tests = encode_data(chosen, tested, progress, strict=strict, cluster=cluster)
                 skipped += skipped_tests
         else:
             warn_about_scales(found)

@@ -191,7 +191,8 @@ def _encoded(
         if encoder is None:
             warn_about_scales(found)
             return found, None, []
-        return _with(encoder, fit_and_encode(out, encoder, found, progress, strict=False))
+        encoder, encoded_data, skipped = fit_and_encode(out, encoder, found, progress, strict=False)
+        return encoded_data, encoder, skipped
     if name != "auto" or embed is not None:
         raise InvalidParameterError(
             "{model} has its own encoder", advice="omit {encoder} and {embed}", parameter="model"

@@ -45,7 +45,7 @@ DaskCluster = Annotated[
         "--dask",
         metavar="ADDRESS",
         rich_help_panel=RESOURCES,
-        help="Dask scheduler to learn on, or local.",
+        help="Dask scheduler to encode and learn on, or local.",
     ),
 ]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
+from os import fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -19,13 +17,19 @@ from scipy import sparse
 from tnesi.data.readers.images import ImageSource
 from tnesi.data.readers.sparse import CsrSource
 from tnesi.data.source import ArraySource, Data, DataError, Source
+from tnesi.data.spooled_rows import SpooledRows, TemporaryFolder
 from tnesi.encoders.choice import Encoder, check_kind
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.images import SAMPLE, ImageEncoder
+from tnesi.encoders.kept_encoding import KeptEncoding
 from tnesi.encoders.table import TableEncoder
 from tnesi.encoders.text import TextEncoder
+from tnesi.errors import TnesiError
 from tnesi.execution.spool import IN_MEMORY
 from tnesi.types import Array
+
+if TYPE_CHECKING:
+    from tnesi.execution.dask.cluster import Cluster
 
 Tell = Callable[[str, int, int | None], None]
 _BLOCK = 2000
@@ -87,34 +91,52 @@ def _explained(data: Data) -> Iterator[None]:
     """Name the data in what an encoder refuses."""
     try:
         yield
-    except DataError:
+    except TnesiError:
         raise
     except (ValueError, TypeError) as error:
         raise DataError(f"{data.name}: {error}") from error
 
 
-def encode(encoder: Encoder, data: Data, tell: Tell | None = None, *, in_memory: int = IN_MEMORY) -> Encoded:
+def encode(
+    encoder: Encoder,
+    data: Data,
+    tell: Tell | None = None,
+    *,
+    in_memory: int = IN_MEMORY,
+    kept: KeptEncoding | None = None,
+    cluster: Cluster | None = None,
+) -> Encoded:
     """Return data with encoded rows, without files that cannot be read.
 
     More than `in_memory` bytes of rows are kept in a temporary folder, which goes away with them.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        A fitted one.
+    data : Data
+    tell : callable, optional
+        Called with what is done, the number of items that are done, and that of all.
+    in_memory : int
+    kept : KeptEncoding, optional
+        Where to keep the rows instead; those of an earlier run are not encoded again.
+    cluster : Cluster, optional
+        Encode on its workers. They read files themselves, so all machines need them under the same path.
     """
     check_kind(encoder, data)
-    problems: list[Problem] = []
-    kept: list[Array] = []
-    store = _Rows(in_memory)
-    for done, items in _counted(data.rows, _BLOCK):
-        n_items = _length(items)
-        with _explained(data):
-            rows, bad = _encode_block(encoder, items)
-        store.add(rows)
-        first = done - n_items
-        problems += [replace(problem, index=first + problem.index) for problem in bad]
-        left = np.ones(n_items, bool)
-        left[[problem.index for problem in bad]] = False
-        kept.append(left)
-        if tell:
-            tell("encoding", done, data.rows.n_rows)
-    mask = np.concatenate(kept)
+    store = SpooledRows(in_memory) if kept is None else kept.rows
+    problems: list[Problem] = [] if kept is None else kept.problems
+    with _explained(data):
+        for done, items, (rows, bad) in _encoded(encoder, _missing(data.rows, kept, tell), cluster):
+            store.add(rows)
+            first = done - _length(items)
+            problems += [replace(problem, index=first + problem.index) for problem in bad]
+            if kept is not None:
+                kept.save(done)
+            if tell:
+                tell("encoding", done, data.rows.n_rows)
+    mask = np.ones(data.rows.n_rows, bool)
+    mask[[problem.index for problem in problems]] = False
     if not mask.any():
         raise DataError(
             "{data}: none of the {n} files can be read, the first because it {reason}",
@@ -125,8 +147,47 @@ def encode(encoder: Encoder, data: Data, tell: Tell | None = None, *, in_memory:
     original = data.rows if mask.all() else _without(data.rows, mask)
     labels = data.labels if data.labels is None or mask.all() else data.labels[mask]
     names = None if isinstance(encoder, ImageEncoder) else [str(name) for name in encoder.get_feature_names_out()]
-    rows = store.source(names, getattr(original, "paths", []))
+    rows = _source(store, names, getattr(original, "paths", []))
     return Encoded(replace(data, rows=rows, labels=labels, original=original, test=None), problems)
+
+
+def _missing(rows: Source, kept: KeptEncoding | None, tell: Tell | None) -> Iterator[tuple[int, Any]]:
+    """Yield the number of items so far, and blocks of them, without those whose rows are there already."""
+    for done, items in _counted(rows, _BLOCK):
+        if kept is None or not kept.has(items, done):
+            yield done, items
+        elif tell:
+            tell("comparing with the checkpoint", done, rows.n_rows)
+
+
+def _encoded(
+    encoder: Encoder, blocks: Iterator[tuple[int, Any]], cluster: Cluster | None
+) -> Iterator[tuple[int, Any, tuple[Any, list[Problem]]]]:
+    """Yield the number of items so far, blocks of them, and their rows with the items that cannot be read."""
+    if cluster is None:
+        for done, items in blocks:
+            yield done, items, _encode_block(encoder, items)
+        return
+    from tnesi.execution.dask.mapping import mapped
+
+    sent = type(encoder).from_state(encoder.get_state())  # without what it only needs to learn more
+    if isinstance(sent, ImageEncoder):
+        sent.set_params(n_jobs=1)
+    given = (((done, items), _absolute(items)) for done, items in blocks)
+    for (done, items), (rows, bad) in mapped(cluster, _encode_block, sent, given):
+        yield done, items, (rows, [replace(problem, name=fspath(items[problem.index])) for problem in bad])
+
+
+def _absolute(items: Any) -> Any:
+    """Return items as workers find them: files by their whole path."""
+    return [item.absolute() if isinstance(item, Path) else item for item in items] if isinstance(items, list) else items
+
+
+def _source(store: SpooledRows, names: list[str] | None, paths: list[Path]) -> Source:
+    matrix = store.matrix()
+    if sparse.issparse(matrix):
+        return EncodedSparse(matrix, names, paths, store.keep)
+    return EncodedDense(matrix, names, paths, store.keep)
 
 
 def _encode_block(encoder: Encoder, items: Any) -> tuple[Any, list[Problem]]:
@@ -164,71 +225,6 @@ def _without(rows: Source, mask: Array) -> Source:
     return ImageSource([path for path, left in zip(rows.paths, mask, strict=True) if left])
 
 
-class TemporaryFolder:
-    """A folder that is removed when nothing refers to this object any more, and at the end of the program."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="tnesi-encoded-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-class _Rows:
-    """Encoded rows as they come: in memory, or in files in a temporary folder if they are many."""
-
-    def __init__(self, in_memory: int) -> None:
-        self._in_memory, self._bytes, self._shape = in_memory, 0, (0, 0)
-        self._parts: list[Any] = []
-        self._folder: TemporaryFolder | None = None
-        self._lengths: list[Array] = []  # numbers of entries of sparse rows on disk
-
-    def add(self, rows: Any) -> None:
-        """Keep rows after those of earlier calls."""
-        self._shape = self._shape[0] + rows.shape[0], rows.shape[1]
-        self._bytes += sum(array.nbytes for array in _arrays(rows))
-        self._parts.append(rows)
-        if self._bytes <= self._in_memory:
-            return
-        if self._folder is None:
-            self._folder = TemporaryFolder()
-        for part in self._parts:
-            if isinstance(part, np.ndarray):
-                self._append("rows", part.astype(np.float32, copy=False))
-            else:
-                self._append("values", part.data.astype(np.float32, copy=False))
-                self._append("columns", part.indices.astype(np.int32, copy=False))
-                self._lengths.append(np.diff(part.indptr))
-        self._parts = []
-
-    def source(self, names: list[str] | None, paths: list[Path]) -> Source:
-        if self._folder is None:
-            if sparse.issparse(self._parts[0]):
-                joined = sparse.csr_array(sparse.vstack(self._parts, format="csr"))
-                return EncodedSparse(joined, names, paths, None)
-            return EncodedDense(np.vstack(self._parts), names, paths, None)
-        if not self._lengths:
-            return EncodedDense(self._mapped("rows", np.float32).reshape(self._shape), names, paths, self._folder)
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))])
-        if starts[-1] < 2**31:  # as SciPy would have it
-            starts = starts.astype(np.int32)
-        joined = sparse.csr_array(
-            (self._mapped("values", np.float32), self._mapped("columns", np.int32), starts), shape=self._shape
-        )
-        return EncodedSparse(joined, names, paths, self._folder)
-
-    def _append(self, name: str, values: Array) -> None:
-        assert self._folder is not None
-        with (self._folder.path / name).open("ab") as file:
-            file.write(np.ascontiguousarray(values).data)
-
-    def _mapped(self, name: str, dtype: Any) -> Array:
-        assert self._folder is not None
-        return np.memmap(self._folder.path / name, dtype, "r")
-
-
-def _arrays(rows: Any) -> list[Array]:
-    return [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices]
-
-
 class EncodedDense(ArraySource):
     """Encoded rows with the files that they come from."""
 
@@ -244,6 +240,6 @@ class EncodedSparse(CsrSource):
     def __init__(
         self, rows: sparse.csr_array, names: list[str] | None, paths: list[Path], folder: TemporaryFolder | None
     ) -> None:
-        super().__init__(rows)
-        self.feature_names, self.paths = names, paths
+        super().__init__(rows, names, np.dtype(np.float32))
+        self.paths = paths
         self._folder = folder

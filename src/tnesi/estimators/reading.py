@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from tnesi.errors import InvalidDataError, InvalidParameterError
+from tnesi.errors import InvalidDataError
 from tnesi.estimators.blocks import check_block, checked_blocks, is_out_of_core, shape_of, unwrapped
 from tnesi.estimators.parameters import check_rows, check_weights, present_rows
 from tnesi.execution.dask.cluster import Cluster
@@ -41,10 +40,6 @@ def read_rows(
     if is_out_of_core(X):
         return _read_out_of_core(estimator, X, sample_weight, cluster, reset=reset, batch=batch)
     X = check_rows(estimator, X, reset=reset)
-    if cluster is not None and issparse(X):
-        raise InvalidParameterError(
-            "sparse rows are not supported on a cluster", parameter="execution", advice="leave out {execution}"
-        )
     weight = check_weights(sample_weight, X, rescale=not batch)
     present = None if weight is None or (weight > 0).all() else weight > 0
     X, weight = present_rows(X, weight)

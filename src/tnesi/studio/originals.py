@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from scipy import sparse
 
+from tnesi.data.contents import contents
 from tnesi.data.readers.documents import DocumentSource
 from tnesi.data.readers.images import ImageSource
 from tnesi.data.readers.mixed import MixedSource
@@ -62,17 +61,7 @@ def fingerprint(data: Data) -> str:
         return Data(original).fingerprint
     digest = hashlib.blake2b(digest_size=16)
     for items in original.items():
-        for content in _contents(items):
+        for content in contents(items):
             digest.update(len(content).to_bytes(8, "little"))
             digest.update(content)
     return digest.hexdigest()
-
-
-def _contents(items: Any) -> Iterator[bytes]:
-    """Yield the content of files, texts, or the columns of a table."""
-    if hasattr(items, "column_names"):
-        for name in items.column_names:
-            yield repr((name, items[name].to_pylist())).encode("utf-8", "surrogatepass")
-        return
-    for item in items:
-        yield item.read_bytes() if isinstance(item, Path) else (item or "").encode("utf-8", "surrogatepass")

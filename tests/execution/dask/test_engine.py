@@ -16,6 +16,8 @@ import dask.array
 import numpy as np
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
+from scipy import sparse
+from sklearn.base import clone
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.execution import Dask, store
@@ -96,6 +98,17 @@ def test_the_same_bits_with_any_blocks(
 ) -> None:
     monkeypatch.setattr(blocks, "PER_SLOT", per_slot)
     assert_same(mixture(**MANY).fit(counts), mixture(**MANY, execution=Dask(threads)).fit(counts))
+
+
+@pytest.mark.parametrize("search", ["neighbors", "exact"])
+def test_sparse_rows(processes: Client, search: Any) -> None:
+    X = sparse.random_array((6_000, 90), density=0.05, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+    X = X[np.diff(X.indptr) > 0]
+    weight = np.random.default_rng(1).uniform(1, 2, X.shape[0])
+    here = PoissonMixture(70, search=search, max_iter=3, tol=0, random_state=0).fit(X, sample_weight=weight)
+    there = clone(here).set_params(execution=Dask(processes)).fit(X, sample_weight=weight)
+    np.testing.assert_array_equal(there.means_, here.means_)
+    assert there.lower_bound_ == here.lower_bound_
 
 
 def test_the_same_classifier(counts: Any, threads: Client) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from tnesi.data.source import (
@@ -25,18 +26,21 @@ SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "c
 
 
 class CsrSource(Source):
-    """Rows of a sparse matrix, in the smallest data type that holds the values exactly.
+    """Rows of a sparse matrix, in the smallest data type that holds the values exactly, or in a given one.
 
     Attributes
     ----------
     csr : scipy.sparse.csr_array
     """
 
-    def __init__(self, csr: sparse.csr_array, feature_names: list[str] | None = None) -> None:
+    def __init__(
+        self, csr: sparse.csr_array, feature_names: list[str] | None = None, dtype: np.dtype[Any] | None = None
+    ) -> None:
         self.n_rows, self.n_features = check_shape(csr.shape[0], csr.shape[1], "the sparse matrix")
         if csr.dtype.kind not in "buif":
             raise DataError("the sparse matrix is of type {dtype}", advice="save it as numbers", dtype=csr.dtype)
-        self.csr, self.dtype, self.feature_names = csr, smallest_dtype(csr.data), feature_names
+        self.csr, self.feature_names = csr, feature_names
+        self.dtype = smallest_dtype(csr.data) if dtype is None else dtype
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         size = rows_at_a_time(size, self.n_features, self.csr.dtype)

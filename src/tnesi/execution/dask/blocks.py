@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 from distributed import Future, KilledWorker, as_completed
+from scipy.sparse import issparse
 
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.cluster import Cluster, ClusterError, Worker
@@ -23,6 +24,8 @@ PER_SLOT = 4
 """Blocks per simultaneous task of the cluster: few, but enough to move work to idle workers."""
 _MOST_OF_MEMORY, _BLOCK_OF_MEMORY, _LEARNING_OF_MEMORY = 0.5, 0.1, 0.8
 """Maximum shares of a worker's memory for all its rows, a block, and rows and fields together."""
+_SPARSE_VALUE = 8
+"""Bytes of a stored value and its column."""
 _COPIES = 3
 """Copies of the statistics per task: two terms and their sum."""
 _SCATTER_SECONDS = 3
@@ -207,7 +210,9 @@ def in_memory(cluster: Cluster, futures: Sequence[Future]) -> set[str]:
 
 
 def row_bytes(store: Store) -> int:
-    """Return the size of a row in bytes."""
+    """Return the mean size of a row in bytes."""
+    if isinstance(store, ArrayStore) and issparse(store.x):
+        return int(_SPARSE_VALUE * store.row_values)
     dtype = getattr(store, "dtype", None)
     itemsize = dtype.itemsize if dtype is not None else store.read(slice(0, 1)).dtype.itemsize
     return int(store.n_features * itemsize)

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from tnesi.errors import TnesiError
 from tnesi.execution.dask.shared_array import SharedArray, allocate, opened, reading
@@ -55,6 +56,8 @@ def _n_bytes(value: Any) -> int:
     """Return the size of all arrays, except for shared ones, which cannot be spilled to disk."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
+    if isinstance(value, csr_array):
+        return _n_bytes({"data": value.data, "indices": value.indices, "indptr": value.indptr})
     if is_dataclass(value):
         value = vars(value)
     return sum(map(_n_bytes, value.values())) if isinstance(value, dict) else 0
@@ -64,6 +67,9 @@ def _aligned(value: Any) -> Any:
     """Align arrays, and copy large ones to large pages, which random access needs."""
     if isinstance(value, np.ndarray):
         return value.copy() if value.nbytes >= _LARGE else np.require(value, requirements=["A"])
+    if isinstance(value, csr_array):
+        parts = tuple(_aligned(array) for array in (value.data, value.indices, value.indptr))
+        return csr_array(parts, shape=value.shape)
     if is_dataclass(value):
         for name, inner in vars(value).items():
             object.__setattr__(value, name, _aligned(inner))
