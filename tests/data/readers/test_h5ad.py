@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tnesi import PoissonMixture
 from tnesi.data import DataError, open_data
+from tnesi.data.readers import h5ad
 
 COUNTS = np.random.default_rng(0).poisson(0.7, (30, 60))
 NAMES = np.array(["B cell", "T cell"])[np.arange(30) % 2]
@@ -69,6 +71,39 @@ def test_columns_of_obs(tmp_path: Path) -> None:
     assert open_data(path, label_column="some").y.tolist() == [0, 1, 2, 3, *[None] * 26]
     with pytest.raises(DataError, match=r"obs, has no column 'kind'.*cell_type, batch, some"):
         open_data(path, label_column="kind")
+
+
+def test_large_counts_are_copied_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = open_data(write(tmp_path / "cells.h5ad", sparse.csr_array(COUNTS)))
+    monkeypatch.setattr(h5ad, "IN_MEMORY", 100)
+    monkeypatch.setattr(h5ad, "_BLOCK", 60)
+    blocks = open_data(tmp_path / "cells.h5ad")
+    np.testing.assert_array_equal(blocks.X.toarray(), whole.X.toarray())
+    assert blocks.rows.feature_names == whole.rows.feature_names
+    assert np.vstack(list(blocks.rows.blocks(7))).tolist() == COUNTS.tolist()
+    fit = PoissonMixture(3, random_state=0)
+    np.testing.assert_array_equal(fit.fit(blocks.X).means_, fit.fit(whole.X).means_)
+    for damage, message in (
+        (stray, "damaged|index"),
+        (shuffle, "do not fit together"),
+        (cut, "has no 'data'"),
+        (inflate, "plausible"),
+    ):
+        path = write(tmp_path / f"{damage.__name__}.h5ad", sparse.csr_array(COUNTS))
+        with h5py.File(path, "r+") as file:
+            damage(file)
+        with pytest.raises(DataError, match=message):
+            open_data(path)
+
+
+def inflate(file: Any) -> None:
+    for name in ("data", "indices"):
+        del file["X"][name]
+        file["X"].create_dataset(name, (2**40,), np.int32, chunks=(2**16,))
+
+
+def shuffle(file: Any) -> None:
+    file["X/indptr"][3] = 0
 
 
 def link(file: Any) -> None:

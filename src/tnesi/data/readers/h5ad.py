@@ -1,7 +1,8 @@
 """AnnData files (``.h5ad``): counts of cells by genes, dense or sparse, with labels from a column of ``obs``.
 
-Raw counts are taken from ``layers["counts"]`` if they are there, else from ``X``. Links to other files are not
-followed, and what the file promises is compared with the memory there is before it is read.
+Raw counts are taken from ``layers["counts"]`` if they are there, else from ``X``. Large ones are copied to a temporary
+folder in blocks of rows, as numbers of 32 bits. Links to other files are not followed, and what the file promises is
+compared with its size and with the memory there is before it is read.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from tnesi.data.label_values import LABEL_BYTES, tidy_labels
 from tnesi.data.optional import needed
 from tnesi.data.readers.sparse import CsrSource, checked_csr
 from tnesi.data.source import ArraySource, Data, DataError, Source, check_room, check_shape, damaged
+from tnesi.data.spooled_rows import SpooledRows
+from tnesi.execution.spool import IN_MEMORY
 from tnesi.types import Array
 
 _COUNTS = "layers/counts"
+_VALUE = 8
+"""Bytes of a value and its column."""
+_MOST_PACKED = 1000
+"""Plausible bytes per byte of the file; zeros, which pack better, are not stored."""
+_BLOCK = 2**22
+"""Values that are read at a time, unless a row has more."""
 
 
 def read_h5ad(path: Path, label_column: str | int | None = None) -> Data:
@@ -46,6 +55,9 @@ def _rows(h5py: Any, matrix: Any, where: str, names: list[str] | None) -> Source
         shape = matrix.attrs.get("shape", matrix.attrs.get("h5sparse_shape"))
         n_rows, n_features = (int(n) for n in np.asarray(shape).ravel())
         check_shape(n_rows, n_features, where)
+        if kind.startswith("csr") and (large := _large_csr(h5py, matrix, (n_rows, n_features), where)) is not None:
+            large.feature_names = names if names is not None and len(names) == n_features else None
+            return large
         parts: Any = [_read(h5py, _part(h5py, matrix, name, where)) for name in ("data", "indices", "indptr")]
         make = sparse.csr_array if kind.startswith("csr") else sparse.csc_array
         rows: Source = CsrSource(checked_csr(make(tuple(parts), shape=(n_rows, n_features)), where))
@@ -54,6 +66,50 @@ def _rows(h5py: Any, matrix: Any, where: str, names: list[str] | None) -> Source
     if names is not None and len(names) == rows.n_features:
         rows.feature_names = names
     return rows
+
+
+def _are_lengths(lengths: Array, most: int) -> bool:
+    return bool((lengths >= 0).all() and (lengths <= most).all())
+
+
+class _SpooledCsr(CsrSource):
+    """Sparse rows in a temporary folder."""
+
+    def __init__(self, rows: SpooledRows) -> None:
+        super().__init__(sparse.csr_array(rows.matrix()), dtype=np.dtype(np.float32))
+        self._folder = rows.keep  # removed when nobody needs the rows any more
+
+
+def _large_csr(h5py: Any, matrix: Any, shape: tuple[int, int], where: str) -> CsrSource | None:
+    """Return the rows of a large CSR matrix, None if it is small."""
+    data, indices, ends = (_part(h5py, matrix, name, where) for name in ("data", "indices", "indptr"))
+    values = _checked(h5py, data), _checked(h5py, indices)
+    if data.size * _VALUE <= IN_MEMORY:
+        return None
+    if any(one.nbytes > _MOST_PACKED * one.id.get_storage_size() for one in values):
+        raise DataError(f"{where} promises {data.size} values, which is not plausible. Save the file again")
+    starts = _read(h5py, ends)
+    if (
+        starts.shape != (shape[0] + 1,)
+        or starts[0]
+        or starts[-1] != data.size
+        or not _are_lengths(np.diff(starts), shape[1])
+    ):
+        raise DataError(f"{where} is damaged: its rows do not fit together. Save the file again")
+    spooled = SpooledRows(0)
+    first = 0
+    while first < shape[0]:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1)
+        at = slice(int(starts[first]), int(starts[last]))
+        block = tuple(np.asarray(one[at]) for one in values), starts[first : last + 1] - starts[first]
+        rows = checked_csr(sparse.csr_array((*block[0], block[1]), shape=(last - first, shape[1])), where)
+        with np.errstate(over="ignore"):
+            small = rows.astype(np.float32)
+        if not np.isfinite(small.data).all():
+            raise DataError(f"{where} has values that are not finite in rows {first} to {last - 1}: leave them out")
+        spooled.add(small)
+        first = last
+    return _SpooledCsr(spooled)
 
 
 def _labels(h5py: Any, file: Any, n_rows: int, label_column: str | int | None, path: Path) -> tuple[Array | None, str]:
@@ -131,11 +187,17 @@ def _read(h5py: Any, dataset: Any) -> Array:
     """Return the values of a dataset, if they fit into memory."""
     if isinstance(dataset, np.ndarray):
         return dataset
-    if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
-        raise DataError("it refers to other files: save it as one file")
+    _checked(h5py, dataset)
     size = LABEL_BYTES if dataset.dtype.kind in "OSU" else dataset.dtype.itemsize
     check_room(math.prod(dataset.shape) * size, f"{' x '.join(map(str, dataset.shape))} values")
     return np.asarray(dataset[()])
+
+
+def _checked(h5py: Any, dataset: Any) -> Any:
+    """Return a dataset, which is one of this file."""
+    if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
+        raise DataError("it refers to other files: save it as one file")
+    return dataset
 
 
 def _value(value: Any) -> Any:
