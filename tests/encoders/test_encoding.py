@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +197,66 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     process.communicate(timeout=120)
     assert process.returncode != 0
     assert not list(tmp_path.iterdir())
+
+
+DOCUMENTS = """
+import resource, sys
+from tnesi.data import open_data
+from tnesi.encoders import TextEncoder
+from tnesi.encoders.encoding import encode, fit_encoder
+
+data, encoder = open_data(sys.argv[1]), TextEncoder()
+fit_encoder(encoder, data)
+rows = encode(encoder, data, in_memory=2**20).data.rows
+assert (rows.n_rows, rows.n_features) == (int(sys.argv[2]), 500), (rows.n_rows, rows.n_features)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "folder"])
+def test_memory_does_not_grow_with_the_documents(kind: str, tmp_path: Path) -> None:
+    """At four times as many, most of which would not fit into what is allowed."""
+    n = 1_500 if kind == "folder" else 40_000
+    peaks = {}
+    for n_rows in (n, 4 * n):
+        place = write_documents(tmp_path / f"{n_rows}.{kind}", n_rows)
+        done = subprocess.run(
+            [sys.executable, "-c", DOCUMENTS, str(place), str(n_rows)],
+            capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        peaks[n_rows] = float(done.stdout)
+    assert peaks[4 * n] - peaks[n] < 40  # MB; the documents have 120 MB more
+
+
+def write_documents(place: Path, n_rows: int) -> Path:
+    """Write documents of ten words of 100 characters; those in files of their own have 26 times as many."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{i}" + "x" * 96 for i in range(500)])
+    n_words = 260 if place.suffix == ".folder" else 10
+    texts = (" ".join(line) for _ in range(n_rows // 100) for line in words[rng.integers(0, 500, (100, n_words))])
+    if place.suffix == ".folder":
+        place.mkdir()
+        for i, text in enumerate(texts):
+            (place / f"{i}.txt").write_text(text)
+    elif place.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        schema = pa.schema([("text", pa.string())])
+        with parquet.ParquetWriter(place, schema, use_dictionary=False, compression=None) as file:
+            for batch in batched(texts, 10_000):
+                file.write_table(pa.table({"text": list(batch)}, schema))
+    else:
+        with place.open("w") as file:
+            if place.suffix == ".csv":
+                file.write("text\n")
+            file.writelines(f'{{"text": "{text}"}}\n' if place.suffix == ".jsonl" else f'"{text}"\n' for text in texts)
+    return place
+
+
+def batched(items: Iterator[str], size: int) -> Iterator[list[str]]:
+    while batch := list(islice(items, size)):
+        yield batch

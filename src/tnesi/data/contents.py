@@ -17,7 +17,7 @@ def contents(items: Any) -> Iterator[bytes]:
     Examples
     --------
     >>> list(contents(["a", None])), list(contents({"x": np.zeros(2, np.uint8)}))
-    ([b'a', b''], [b"('x', '|u1', (2,))", b'\\x00\\x00'])
+    ([b'a', b''], [b"('x', '|u1', (2,))", b'\x00\x00'])
     """
     if hasattr(items, "column_names"):
         for name in items.column_names:

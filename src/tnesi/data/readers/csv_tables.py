@@ -23,8 +23,8 @@ _HEAD = 2**20
 _LOOKED_AT = 200
 """Rows that show whether the first line has names, and which types are worth a try."""
 _LONGEST_NAME = 60
-_BLOCKS = (2**23, 2**26, 2**30)
-"""Bytes that are read at a time; the next size is for files with longer rows."""
+_BLOCKS = (2**20, 2**23, 2**26, 2**30)
+"""Bytes that are read at a time, of which pyarrow holds up to 32; the next size is for files with longer rows."""
 
 
 class CsvTable(TableFile):
