@@ -61,7 +61,7 @@ def test_the_encoder_is_a_choice(run: Callable[..., Any], pictures: Path, tmp_pa
     for option, said in (
         (("--encoder", "text"), "holds images, but TextEncoder encodes documents"),
         (("--encoder", "pixels"), "unknown --encoder pixels: choose one of auto, none, image, text, table, vector"),
-        (("--encoder", "image", "--embed", "x"), "--embed is for documents"),
+        (("--encoder", "table", "--embed", "x"), "--embed is for documents and images"),
     ):
         assert said in run("fit", pictures, *option, "-o", tmp_path / "n.tnesi", code=1).stderr
     assert not (tmp_path / "n.tnesi").exists()

@@ -34,7 +34,9 @@ EncoderName = Annotated[
 ]
 Embed = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", rich_help_panel=ENCODING, help="sentence-transformers model to embed documents."),
+    typer.Option(
+        metavar="MODEL", rich_help_panel=ENCODING, help="sentence-transformers model to embed documents or images."
+    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", rich_help_panel=INPUT, help="Stop at the first unreadable file.")]
 
@@ -51,16 +53,18 @@ def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
             name=name,
             names=", ".join(ENCODERS),
         )
-    if embed is not None and name not in ("auto", "text"):
+    if embed is not None and name not in ("auto", "image", "text"):
         raise InvalidParameterError(
-            "{embed} is for documents", advice="omit {encoder} or use {encoder:text}", parameter="embed"
+            "{embed} is for documents and images",
+            advice="omit {encoder}, or use {encoder:text} or {encoder:image}",
+            parameter="embed",
         )
     if name == "none":
         return None
     chosen: Any = encoder_name_for(data) if name == "auto" else name
     if chosen is None and embed is None:
         return None
-    return new_encoder("text" if embed is not None else chosen, embed)
+    return new_encoder(chosen if embed is None or chosen == "image" else "text", embed)
 
 
 def fit_and_encode(

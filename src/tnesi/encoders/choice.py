@@ -63,9 +63,9 @@ def encoder_name_for(data: Data) -> EncoderName | None:
 
 
 def new_encoder(name: EncoderName, model: str | None = None) -> Encoder:
-    """Return an unfitted encoder; `model` is the name of one that embeds documents."""
+    """Return an unfitted encoder; `model` is the name of one that embeds pictures or documents."""
     if model is not None:
-        return TextEncoder(model=model)
+        return ImageEncoder(model=model) if name == "image" else TextEncoder(model=model)
     return ENCODERS[name]()
 
 
@@ -110,9 +110,11 @@ def check_kind(encoder: Encoder, data: Data) -> None:
 def describe_encoding(encoder: Encoder, n_rows: int, n_features: int) -> str:
     """Return a sentence about rows that were encoded."""
     match encoder:
-        case ImageEncoder(colored_=colored):
+        case ImageEncoder(model=None, colored_=colored):
             what = "gradients and colors" if colored else "gradients"
             return f"Encoded {n_rows:,} images as {n_features:,} features (histograms of {what})."
+        case ImageEncoder(model=model):
+            return f"Embedded {n_rows:,} images with {model}."
         case TextEncoder(model=None):
             return f"Encoded {n_rows:,} documents by {n_features:,} words."
         case TextEncoder(model=model):

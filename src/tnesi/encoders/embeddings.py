@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tnesi.system.files import replacing
+from tnesi.system.files import cache_folder, replacing
 from tnesi.types import Array
 
 Item = TypeVar("Item")
@@ -119,6 +120,24 @@ def embed_texts(
     keys = [hashlib.blake2b(b"text:" + text.encode(), digest_size=32).digest() for text in tidy]
     vectors[rows] = embedder.embed(tidy, keys, cache, progress)
     return vectors
+
+
+def embeddings_folder(cache: str | Path | bool) -> Path | None:
+    """Return the folder for computed embeddings; True is one in the user's cache folder, False is none."""
+    if isinstance(cache, bool):
+        return cache_folder() / "embeddings" if cache else None
+    return Path(cache)
+
+
+def progress_printer(what: str) -> Callable[[int, int], None]:
+    """Return a function that prints how many of all contents are embedded."""
+
+    def show(done: int, total: int) -> None:
+        print(
+            f"\rembedded {done:,} of {total:,} {what}", end="\n" if done == total else "", file=sys.stderr, flush=True
+        )
+
+    return show
 
 
 @lru_cache(2)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.encoders.canvas import Size
+from tnesi.encoders.embedded_pictures import EmbeddedPictures, PictureModel, learn_pictures
+from tnesi.encoders.embeddings import embeddings_folder, progress_printer
 from tnesi.encoders.image_files import Problem
-from tnesi.encoders.picture_input import ArrayPictures, ListPictures, Loading, pictures_in
-from tnesi.encoders.picture_rows import PictureRows, is_colored, measure
+from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loading, pictures_in
+from tnesi.encoders.picture_rows import Boxes, PictureRows, is_colored, measure
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
 from tnesi.system.threads import resolve_threads
@@ -25,6 +28,8 @@ LARGEST_SIZE = 512
 """Largest longer side of the canvas in pixels."""
 _USUAL_SIZE = 32
 """Longer side to which larger pictures are scaled down."""
+_SIZE_FOR_MODELS = 336
+"""Longer side to which larger pictures are scaled down for a pretrained model, which scales them further."""
 SAMPLE = 1000
 """Maximum number of pictures that `fit` examines."""
 _SAME_FORMAT = 0.9
@@ -64,7 +69,7 @@ def _unreadable(problems: list[Problem], message: str) -> UnreadableImagesError:
 
 
 class ImageEncoder(TransformerMixin, BaseEstimator):
-    """Encode pictures as histograms of oriented gradients and of colors.
+    """Encode pictures as histograms of oriented gradients and of colors, or as features of a pretrained model.
 
     Rows are non-negative, so that `SimpletronClassifier` can learn from them. Pictures may be gray or colored and of
     different sizes. They are scaled to fit on a canvas of one size, centered, with their proportions kept; the area
@@ -76,10 +81,20 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
     size : int or "auto", default="auto"
         Longer side of the canvas in pixels, at most 512. "auto" is the median size of the pictures, at most 32: in
-        larger pictures, outlines say more about the content than details do.
+        larger pictures, outlines say more about the content than details do. With a model it is at most 336.
     color : bool or "auto", default="auto"
         Whether colors are encoded in addition to gradients. "auto" encodes them if a sample of the pictures has
-        colors.
+        colors. Ignored with a model.
+    model : str or path, default=None
+        Name or folder of a sentence-transformers model that takes pictures, such as "clip-ViT-B-32". Pictures are then
+        encoded as its embeddings, in the way of :class:`VectorEncoder`. Needs ``pip install 'tnesi[embed]'``.
+    device : str or None, default=None
+        Where a model runs, such as "cpu" or "cuda". None takes a GPU if there is one.
+    cache : str, path or bool, default=True
+        Folder for computed embeddings, so that no picture is embedded twice. True is ``tnesi/embeddings`` in the
+        user's cache folder; False keeps none.
+    verbose : int, default=0
+        Show the progress of a model.
     n_jobs : int, default=None
         Number of threads. None and -1 use all processors. The result does not depend on it.
 
@@ -127,11 +142,19 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         *,
         size: int | Literal["auto"] = "auto",
         color: bool | Literal["auto"] = "auto",
+        model: str | Path | None = None,
+        device: str | None = None,
+        cache: str | Path | bool = True,
+        verbose: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.shape = shape
         self.size = size
         self.color = color
+        self.model = model
+        self.device = device
+        self.cache = cache
+        self.verbose = verbose
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: None = None) -> Self:
@@ -156,16 +179,19 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("There are no pictures: pass at least one.")
         sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), SAMPLE)).astype(np.int64))
         sizes = given.sizes(sample)
-        canvas = _canvas_for(sizes, self.size) if sizes else (1, 1)
+        canvas = _canvas_for(sizes, self.size, square=self.model is not None) if sizes else (1, 1)
         levels = _levels_in(given, sample)
-        in_color = bool(self.color) and (self.color != "auto" or given.n_channels >= 3)
+        in_color = self.model is not None or (bool(self.color) and (self.color != "auto" or given.n_channels >= 3))
         loading = Loading(canvas, in_color, *levels, self._n_threads())
-        blocks = list(given.blocks(sample, loading))
-        if not any(len(block.pictures) for block in blocks):
-            raise UnreadableImagesError([problem for block in blocks for problem in block.problems], len(sample))
-        if in_color and self.color == "auto" and not is_colored([(block.pictures, block.boxes) for block in blocks]):
+        blocks = given.blocks(sample, loading)
+        if self.model is not None:
+            embedded = learn_pictures(canvas, self._picture_model(), _readable(blocks, len(sample)))
+            self._set(embedded, levels, given.n_flat)
+            return self
+        readable = list(_readable(blocks, len(sample)))
+        if in_color and self.color == "auto" and not is_colored(readable):
             in_color = False
-        pictures = [(block.pictures if in_color else as_gray(block.pictures), block.boxes) for block in blocks]
+        pictures = [(part if in_color else as_gray(part), boxes) for part, boxes in readable]
         self._set(measure(canvas, in_color, pictures, loading.n_threads), levels, given.n_flat)
         return self
 
@@ -232,9 +258,12 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             For `from_state`.
         """
         check_is_fitted(self)
-        parameters = {"shape": self._shape(), "size": self.size, "color": self.color}
+        parameters: dict[str, Any] = {"shape": self._shape(), "size": self.size, "color": self.color}
+        if self.model is not None:
+            cache = fspath(self.cache) if isinstance(self.cache, Path) else self.cache
+            parameters |= {"model": fspath(self.model), "device": self.device, "cache": cache, "verbose": self.verbose}
         return new_state("ImageEncoder", parameters) | {
-            "rows": asdict(self._rows),
+            "rows": asdict(self._rows) if isinstance(self._rows, PictureRows) else self._rows.state(),
             "levels": list(self._levels),
             "n_features_in": getattr(self, "n_features_in_", None),
         }
@@ -255,9 +284,13 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         parameters = parameters_of(state, "ImageEncoder")
         try:
             shape = parameters["shape"]
-            encoder = cls(None if shape is None else tuple(shape), size=parameters["size"], color=parameters["color"])
+            encoder = cls(**parameters | {"shape": None if shape is None else tuple(shape)})
             encoder._check_parameters()
-            rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
+            rows: PictureRows | EmbeddedPictures
+            if encoder.model is None:
+                rows = PictureRows(**{**state["rows"], "canvas": tuple(state["rows"]["canvas"])})
+            else:
+                rows = EmbeddedPictures.from_state(state["rows"], encoder._picture_model())
             if len(rows.canvas) != 2 or not all(
                 _is_integer(side) and 1 <= side <= LARGEST_SIZE for side in rows.canvas
             ):
@@ -265,8 +298,9 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             if not (isinstance(rows.shaded, bool) and isinstance(rows.colored, bool)):
                 raise TypeError("shaded and colored are not booleans")
             black, white = (float(level) for level in state["levels"])
-            numbers = np.array([rows.energy, rows.hues, rows.color_weight, black, white], dtype=np.float64)
-            if not np.isfinite(numbers).all() or numbers[:3].min() < 0 or black >= white:
+            measures = [rows.energy, rows.hues, rows.color_weight] if isinstance(rows, PictureRows) else []
+            numbers = np.array([*measures, black, white], dtype=np.float64)
+            if not np.isfinite(numbers).all() or min(measures, default=0) < 0 or black >= white:
                 raise ValueError(f"numbers are out of range: {numbers}")
             n_flat = state["n_features_in"]
             if n_flat is not None and not _is_integer(n_flat):
@@ -302,12 +336,18 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"shape={self.shape!r}: pass (height, width), or (height, width, 3 or 4)")
         return shape
 
+    def _picture_model(self) -> PictureModel:
+        progress = progress_printer("pictures") if self.verbose else None
+        return PictureModel(str(self.model), self.device, embeddings_folder(self.cache), progress)
+
     def _n_threads(self) -> int:
         if self.n_jobs is not None and not (_is_integer(self.n_jobs) and (self.n_jobs == -1 or self.n_jobs > 0)):
             raise ValueError(f"n_jobs={self.n_jobs!r}: pass None, -1 or a number of threads")
         return resolve_threads(None if self.n_jobs == -1 else self.n_jobs)
 
-    def _set(self, rows: PictureRows, levels: tuple[float, float], n_features_in: int | None) -> None:
+    def _set(
+        self, rows: PictureRows | EmbeddedPictures, levels: tuple[float, float], n_features_in: int | None
+    ) -> None:
         self._rows, self._levels = rows, levels
         self.image_shape_, self.colored_, self.shaded_ = rows.canvas, rows.colored, rows.shaded
         if n_features_in is not None:
@@ -330,14 +370,31 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         return rows[:done], problems
 
 
+def _readable(blocks: Iterator[Block], n_images: int) -> Iterator[tuple[Array, Boxes]]:
+    """Yield the pictures in blocks; raise an error if there are none."""
+    problems, found = [], False
+    for block in blocks:
+        problems += block.problems
+        found |= len(block.pictures) > 0
+        yield block.pictures, block.boxes
+    if not found:
+        raise UnreadableImagesError(problems, n_images)
+
+
 def _is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _canvas_for(sizes: list[Size], size: int | str) -> Size:
-    """Choose height and width of the canvas from the sizes of pictures."""
+def _canvas_for(sizes: list[Size], size: int | str, *, square: bool) -> Size:
+    """Choose height and width of the canvas from the sizes of pictures; a square one is for pretrained models."""
     heights, widths = np.array(sizes, dtype=np.float64).T
-    longer = min(_USUAL_SIZE, round(float(np.median(np.maximum(heights, widths))))) if size == "auto" else int(size)
+    longer = (
+        min(_SIZE_FOR_MODELS if square else _USUAL_SIZE, round(float(np.median(np.maximum(heights, widths)))))
+        if size == "auto"
+        else int(size)
+    )
+    if square:
+        return longer, longer
     proportions = float(np.median(widths / heights))
     if max((widths >= heights).mean(), (widths <= heights).mean()) < _SAME_FORMAT:
         proportions = 1.0

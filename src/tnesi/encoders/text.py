@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from numbers import Integral
@@ -18,12 +17,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.encoders.documents import DecodingReport, read_documents
-from tnesi.encoders.embeddings import Embedder, embed_texts, embedder_for
+from tnesi.encoders.embeddings import Embedder, embed_texts, embedder_for, embeddings_folder, progress_printer
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.vectors import VectorEncoder
 from tnesi.encoders.word_counts import HashedCounts, WordCounts
 from tnesi.encoders.words import WordAnalyzer
-from tnesi.system.files import cache_folder
 from tnesi.types import Array
 
 _FEW_DOCUMENTS = 20
@@ -350,10 +348,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"The model {str(self.model)!r} is not the one that this encoder was fitted with: its weights differ."
             )
-        folder = (
-            cache_folder() / "embeddings" if self.cache is True else None if self.cache is False else Path(self.cache)
-        )
-        return embed_texts(texts, embedder, folder, _print_progress if self.verbose else None)
+        progress = progress_printer("documents") if self.verbose else None
+        return embed_texts(texts, embedder, embeddings_folder(self.cache), progress)
 
 
 _Counts = WordCounts | HashedCounts
@@ -372,8 +368,3 @@ def _at_least_one(vectors: Array) -> Array:
     if not len(vectors):
         raise ValueError("Found array with 0 sample(s): there are no documents.")
     return vectors
-
-
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    print(f"\rembedded {done:,} of {total:,} documents", end=end, file=sys.stderr, flush=True)
