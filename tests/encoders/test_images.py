@@ -192,7 +192,7 @@ def test_any_size(size: tuple[int, int]) -> None:
     images = np.random.default_rng(0).integers(0, 256, (5, *size, 3), dtype=np.uint8)
     encoder = ImageEncoder().fit(images)
     rows = encoder.transform(images)
-    assert max(encoder.image_shape_) == min(max(size), 32)
+    assert max(encoder.image_shape_) == min(max(size), 96)  # noise has nothing but details
     assert rows.shape == (5, len(encoder.get_feature_names_out()))
     assert np.isfinite(rows).all()
 

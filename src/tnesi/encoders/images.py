@@ -21,13 +21,12 @@ from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loa
 from tnesi.encoders.picture_rows import Boxes, PictureRows, is_colored, measure
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
+from tnesi.encoders.working_size import FINEST, LOOKED_AT, USUAL_SIZE, working_size
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
 LARGEST_SIZE = 512
 """Largest longer side of the canvas in pixels."""
-_USUAL_SIZE = 32
-"""Longer side to which larger pictures are scaled down."""
 _SIZE_FOR_MODELS = 336
 """Longer side to which larger pictures are scaled down for a pretrained model, which scales them further."""
 SAMPLE = 1000
@@ -81,7 +80,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         Height and width, or height, width and channels (3 or 4), of pictures that are flat rows.
     size : int or "auto", default="auto"
         Longer side of the canvas in pixels, at most 512. "auto" is the median size of the pictures, at most 32: in
-        larger pictures, outlines say more about the content than details do. With a model it is at most 336.
+        larger pictures, outlines say more about the content than details do. It is up to 96 for pictures of fine
+        textures and thin lines, which would be lost at 32. With a model it is at most 336.
     color : bool or "auto", default="auto"
         Whether colors are encoded in addition to gradients. "auto" encodes them if a sample of the pictures has
         colors. Ignored with a model.
@@ -179,8 +179,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("There are no pictures: pass at least one.")
         sample = np.unique(np.linspace(0, len(given) - 1, min(len(given), SAMPLE)).astype(np.int64))
         sizes = given.sizes(sample)
-        canvas = _canvas_for(sizes, self.size, square=self.model is not None) if sizes else (1, 1)
         levels = _levels_in(given, sample)
+        canvas = self._canvas(given, sample, sizes, levels) if sizes else (1, 1)
         in_color = self.model is not None or (bool(self.color) and (self.color != "auto" or given.n_channels >= 3))
         loading = Loading(canvas, in_color, *levels, self._n_threads())
         blocks = given.blocks(sample, loading)
@@ -320,6 +320,24 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
         tags.no_validation = True
         return tags
 
+    def _canvas(
+        self, given: ArrayPictures | ListPictures, sample: Array, sizes: list[Size], levels: tuple[float, float]
+    ) -> Size:
+        """Choose height and width of the canvas from a sample of the pictures and their sizes."""
+        longer = round(float(np.median(np.max(sizes, axis=1))))
+        if self.model is not None:  # which scales pictures itself
+            longer = min(_SIZE_FOR_MODELS, longer) if self.size == "auto" else int(self.size)
+            return longer, longer
+        if self.size != "auto":
+            longer = int(self.size)
+        elif longer > USUAL_SIZE:
+            longer = min(longer, FINEST)
+            fine = Loading((longer, longer), False, *levels, self._n_threads())
+            looked_at = sample[:: -(-len(sample) // LOOKED_AT)]
+            pictures = [picture for block in given.blocks(looked_at, fine) for picture in block.cut_out()]
+            longer = working_size(pictures, longer)
+        return _canvas_for(sizes, longer)
+
     def _check_parameters(self) -> None:
         if self.size != "auto" and not (_is_integer(self.size) and 1 <= self.size <= LARGEST_SIZE):
             raise ValueError(f"size={self.size!r}: pass 'auto' or a number of pixels from 1 to {LARGEST_SIZE}")
@@ -385,16 +403,9 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _canvas_for(sizes: list[Size], size: int | str, *, square: bool) -> Size:
-    """Choose height and width of the canvas from the sizes of pictures; a square one is for pretrained models."""
+def _canvas_for(sizes: list[Size], longer: int) -> Size:
+    """Choose height and width of the canvas from the sizes of pictures."""
     heights, widths = np.array(sizes, dtype=np.float64).T
-    longer = (
-        min(_SIZE_FOR_MODELS if square else _USUAL_SIZE, round(float(np.median(np.maximum(heights, widths)))))
-        if size == "auto"
-        else int(size)
-    )
-    if square:
-        return longer, longer
     proportions = float(np.median(widths / heights))
     if max((widths >= heights).mean(), (widths <= heights).mean()) < _SAME_FORMAT:
         proportions = 1.0

@@ -72,6 +72,12 @@ class Block:
     boxes: npt.NDArray[np.int32] | None
     problems: list[Problem]
 
+    def cut_out(self) -> Iterator[Array]:
+        """Yield each picture without what is around it on the canvas."""
+        for n, picture in enumerate(self.pictures):
+            top, left, height, width = (0, 0, *picture.shape[:2]) if self.boxes is None else self.boxes[n]
+            yield picture[top : top + height, left : left + width]
+
 
 class ArrayPictures:
     """N pictures of one size: an array (N x H x W, or N x H x W x channels), or flat rows of a given shape."""
