@@ -25,13 +25,14 @@ from tnesi.encoders.kept_encoding import KeptEncoding
 from tnesi.encoders.table import TableEncoder
 from tnesi.encoders.text import TextEncoder
 from tnesi.errors import TnesiError
-from tnesi.execution.spool import IN_MEMORY
 from tnesi.types import Array
 
 if TYPE_CHECKING:
     from tnesi.execution.dask.cluster import Cluster
 
 Tell = Callable[[str, int, int | None], None]
+IN_MEMORY = 2**26
+"""Bytes of encoded rows that are kept in memory: joining them takes as much again."""
 _BLOCK = 2000
 """Items that are encoded at a time."""
 _LEARNED_BLOCK = 50_000
