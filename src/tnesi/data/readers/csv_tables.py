@@ -67,11 +67,13 @@ class CsvTable(TableFile):
         arrow = needed("pyarrow", "reading CSV")
         text = arrow.string()
         for size in _BLOCKS:
-            n_rows, types = 0, [_types_to_try(arrow) for _ in self.names]
+            n_rows, types = 0, list[list[Any]]()
             try:
                 for batch in self._read(dict.fromkeys(range(len(self.names)), text), size):
+                    if not n_rows:
+                        types = _possible(batch.slice(0, _LOOKED_AT).columns)
+                    types = _narrowed(batch.columns, types)
                     n_rows += batch.num_rows
-                    types = [_fitting(column, left) for column, left in zip(batch.columns, types, strict=True)]
             except arrow.ArrowInvalid as error:
                 if "straddl" not in str(error) or size == _BLOCKS[-1]:
                     raise
@@ -99,40 +101,65 @@ class CsvTable(TableFile):
             )
 
 
-def _types_to_try(arrow: Any) -> list[Any]:
-    """Return the types that a column may have, beside text, in the order of pyarrow."""
-    moments = [arrow.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")]
-    return [arrow.null(), arrow.int64(), arrow.bool_(), arrow.date32(), arrow.time32("s"), *moments, arrow.float64()]
+def _possible(columns: list[Any]) -> list[list[Any]]:
+    """Return the types that columns may have, judged by their first cells: in the order of pyarrow, without text."""
+    arrow, compute = needed("pyarrow", "reading CSV"), needed("pyarrow.compute", "reading CSV")
+    found = []
+    for column in _read_back(columns, None).columns:
+        kind = column.type
+        plain, zoned = ([arrow.timestamp(unit, zone) for unit in ("s", "ns")] for zone in (None, "UTC"))
+        whole, truth, real = arrow.int64(), arrow.bool_(), arrow.float64()
+        if kind == arrow.null():
+            types = [kind, whole, truth, arrow.date32(), arrow.time32("s"), *plain, *zoned, real]
+        elif kind == whole:
+            extremes = compute.min_max(column).as_py()
+            types = [whole, truth, real] if {*extremes.values()} <= {0, 1} else [whole, real]
+        elif kind == arrow.date32():
+            types = [kind, *plain]
+        elif arrow.types.is_timestamp(kind):
+            types = [one for one in (*plain, *zoned) if one.tz == kind.tz and kind.unit in ("s", one.unit)]
+        else:
+            types = [] if kind == arrow.string() else [kind]
+        found.append(types)
+    return found
 
 
-def _fitting(column: Any, types: list[Any]) -> list[Any]:
-    """Return which types all cells of a column have."""
-    for part in (column.slice(0, _LOOKED_AT), column) if len(column) > _LOOKED_AT else (column,):
-        if types:
-            lines = _written(part)
-            types = [kind for kind in types if _fits(lines, kind)]
-    return types
+def _narrowed(columns: list[Any], types: list[list[Any]]) -> list[list[Any]]:
+    """Return which of the given types all cells of each column have."""
+    fitting = {kind: {*_fitting(columns, [i for i, those in enumerate(types) if kind in those], kind)}
+               for kind in dict.fromkeys(kind for those in types for kind in those)}  # fmt: skip
+    return [[kind for kind in those if i in fitting[kind]] for i, those in enumerate(types)]
 
 
-def _written(column: Any) -> Any:
-    arrow, writer = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
-    lines = arrow.BufferOutputStream()
-    writer.write_csv(arrow.table([column], names=["0"]), lines, writer.WriteOptions(include_header=False))
-    return lines.getvalue()
+def _fitting(columns: list[Any], which: list[int], kind: Any) -> list[int]:
+    """Return which of some columns have a type: tried together, since they mostly do, and else by halves."""
+    if not which or _fit([columns[i] for i in which], kind):
+        return which
+    half = len(which) // 2
+    return _fitting(columns, which[:half], kind) + _fitting(columns, which[half:], kind) if half else []
 
 
-def _fits(lines: Any, kind: Any) -> bool:
-    arrow, reader = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
+def _fit(columns: list[Any], kind: Any) -> bool:
+    """Return whether the cells of some columns all have a type."""
     try:
-        reader.read_csv(
-            arrow.BufferReader(lines),
-            reader.ReadOptions(column_names=["0"], block_size=max(1, lines.size)),
-            reader.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            reader.ConvertOptions(column_types={"0": kind}),
-        )
-    except arrow.ArrowInvalid:
+        _read_back(columns, kind)
+    except needed("pyarrow", "reading CSV").ArrowInvalid:
         return False
     return True
+
+
+def _read_back(columns: list[Any], kind: Any) -> Any:
+    """Return columns of text as pyarrow reads them from a file, with a type for all of them or the ones it finds."""
+    arrow, csv_of_arrow = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
+    lines, names = arrow.BufferOutputStream(), [str(i) for i in range(len(columns))]
+    csv_of_arrow.write_csv(arrow.table(columns, names=names), lines, csv_of_arrow.WriteOptions(include_header=False))
+    written = lines.getvalue()
+    return csv_of_arrow.read_csv(
+        arrow.BufferReader(written),
+        csv_of_arrow.ReadOptions(column_names=names, block_size=max(1, written.size)),
+        csv_of_arrow.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv_of_arrow.ConvertOptions(column_types={} if kind is None else dict.fromkeys(names, kind)),
+    )
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
