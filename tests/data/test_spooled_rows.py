@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from tnesi.data.spooled_rows import SpooledRows
+from tnesi.system.files import FileWriteError
 
 
 def blocks(form: str) -> list[Any]:
@@ -46,6 +47,14 @@ def test_a_folder_continues_after_what_was_complete(form: str, tmp_path: Path) -
     np.testing.assert_array_equal(dense(again.matrix()), np.vstack([dense(block) for block in blocks(form)]))
     assert SpooledRows(0, tmp_path).size.n_rows == 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk(tmp_path: Path) -> None:
+    rows = SpooledRows(0, tmp_path)
+    (tmp_path / "rows").symlink_to("/dev/full")
+    with pytest.raises(FileWriteError, match="is full: make room"):
+        rows.add(np.ones((3, 4), np.float32))
 
 
 def test_sparse_rows_without_any_value() -> None:

@@ -122,6 +122,14 @@ def test_damage_is_noticed(damage: Any, tmp_path: Path) -> None:
         run(encoder, open_data(TEXTS), tmp_path, resume=True)
 
 
+def test_what_a_killed_run_left_goes_away(tmp_path: Path) -> None:
+    encoder = TextEncoder().fit(TEXTS)
+    run(encoder, open_data(TEXTS), tmp_path, resume=False)
+    (tmp_path / ".encoded.json.x.part").write_text("half")
+    run(encoder, open_data(TEXTS), tmp_path, resume=True)
+    assert not list(tmp_path.glob(".*.part"))
+
+
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     with (
         encoding_kept_in(tmp_path, "k", resume=False),

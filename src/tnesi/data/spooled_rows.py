@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from tnesi.model.rows import Matrix
+from tnesi.system.files import FileWriteError
 from tnesi.types import Array
 
 _TYPES = {"rows": np.dtype(np.float32), "values": np.dtype(np.float32), "columns": np.dtype(np.int32)}
@@ -131,8 +133,17 @@ class SpooledRows:
 
     def _append(self, name: str, values: Array, dtype: np.dtype[Any] | None = None) -> None:
         assert self._folder is not None
-        with (self._folder / name).open("ab") as file:
-            file.write(np.ascontiguousarray(values, dtype or _TYPES[name]).data)
+        try:
+            with (self._folder / name).open("ab") as file:
+                file.write(np.ascontiguousarray(values, dtype or _TYPES[name]).data)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise FileWriteError(
+                "{folder} is full",
+                folder=self._folder,
+                advice="make room, or choose another folder: set TMPDIR, or {checkpoint} if this is one",
+            ) from error
 
     def _mapped(self, name: str) -> Array:
         assert self._folder is not None

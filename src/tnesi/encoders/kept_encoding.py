@@ -118,6 +118,8 @@ def encoding_kept_in(folder: Path, key: str, *, resume: bool) -> Iterator[KeptEn
     """Lock the folder of encoded rows, and yield what is in it."""
     try:
         with alone_in(folder, wait=False):
+            for part in folder.glob(".*.part"):  # of a killed run
+                part.unlink(missing_ok=True)
             yield KeptEncoding(folder, key, resume=resume)
     except InUseError:
         raise KeptEncodingError(
