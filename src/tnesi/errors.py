@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["InvalidDataError", "InvalidParameterError", "TnesiError", "python_spelling"]
+__all__ = ["DoubtfulResultWarning", "InvalidDataError", "InvalidParameterError", "TnesiError", "python_spelling"]
 
 Spelling = Callable[[str, str], str]
 
@@ -26,6 +26,10 @@ def python_spelling(name: str, value: str) -> str:
     if not value:
         return name
     return f"{name}={value}" if value in ("True", "False", "None") or value[0].isdigit() else f"{name}={value!r}"
+
+
+class DoubtfulResultWarning(UserWarning):
+    """A classifier was learned, but there are signs that many of its predictions are wrong."""
 
 
 class TnesiError(Exception):

@@ -74,7 +74,7 @@ def test_all_zero_rows_are_ordinary_data(kind: Any) -> None:
     ):
         with pytest.warns(UserWarning, match="2 of 40 rows are all zero") as caught:
             model.fit(kind(blank), y)
-        assert len(caught) == 1
+        assert sum("all zero" in str(one.message) for one in caught) == 1
         assert model.n_zero_rows_ == 2
         assert model.fit(kind(X), y).n_zero_rows_ == 0
         even = kind(np.ones((1, 6)))

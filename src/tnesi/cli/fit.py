@@ -97,7 +97,7 @@ def fit(
         typer.Option(
             metavar="METHOD",
             rich_help_panel=LABELS,
-            help="auto, clusters, spreading, self-labeling or supervised.",
+            help="auto, clusters, spreading, leading, logistic, self-labeling or supervised.",
         ),
     ] = "auto",
     unknown_classes: Annotated[
@@ -144,8 +144,9 @@ def fit(
 
     --encoder: auto chooses by the type of data; none uses the numbers as they are.
 
-    --labeling: clusters finds clusters and names them, spreading spreads labels to similar rows, self-labeling is the
-    method of the paper, supervised uses labeled rows only, auto chooses.
+    --labeling: clusters finds clusters and names them, spreading spreads labels to similar rows, leading starts one
+    cluster per class at its labels, logistic is logistic regression, self-labeling is the method of the paper,
+    supervised uses labeled rows only. auto lets the first four vote.
 
     [bold]Examples[/bold]
 
@@ -375,10 +376,11 @@ def _describe_classes(out: Output, model: SimpletronClassifier, n_labels: int) -
     classes = model.classes_.tolist()[: len(model.label_confidence_)]
     names = ", ".join(map(str, classes[:12])) + (", ..." if len(classes) > 12 else "")
     out.say(f"{len(classes)} classes ({names}) from {n_labels:,} labels.")
-    for line in second_layer_lines(model):
+    for line in second_layer_lines(model, with_alarms=False):  # they were printed as warnings
         out.say(line)
     return {
-        "classes": classes, "labeling": model.labeling_, "class_shares": class_shares(model),
+        "classes": classes, "labeling": model.labeling_, "votes": model.votes_,
+        "expected_accuracy": model.expected_accuracy_, "class_shares": class_shares(model),
         "label_confidence": model.label_confidence_, "doubtful": [doubt._asdict() for doubt in doubts(model)],
         "unknown_share": model.unknown_share_,
     }  # fmt: skip

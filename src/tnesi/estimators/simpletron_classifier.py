@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from tnesi.errors import InvalidDataError
+from tnesi.errors import DoubtfulResultWarning, InvalidDataError
 from tnesi.estimators.classifier_parameters import check_classifier
 from tnesi.estimators.fitted_classifier import FittedClassifier, NotLearnedError
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
@@ -21,6 +21,7 @@ from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.store import ArrayStore, FileStore
+from tnesi.labeling.alarms import alarms
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import encode_labels, merge_classes, present_labels
 from tnesi.labeling.second_layer import (
@@ -221,6 +222,7 @@ class SimpletronClassifier(FittedClassifier):
         warn_zero_rows(given)
         if warning:
             warnings.warn(warning, stacklevel=2)
+        self._warn_of_doubts()
         return self
 
     def _learn(self, given: GivenRows, base: PoissonMixture, label: Array, names: Array) -> Warning | None:
@@ -280,8 +282,9 @@ class SimpletronClassifier(FittedClassifier):
         Examples
         --------
         >>> from sklearn.datasets import load_digits
+        >>> from sklearn.utils import shuffle
         >>> from tnesi import PoissonMixture, SimpletronClassifier
-        >>> X, y = load_digits(return_X_y=True)
+        >>> X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
         >>> clf = SimpletronClassifier(PoissonMixture(150), random_state=0).partial_fit(X[:600])
         >>> clf = clf.partial_fit(X[600:700], y[600:700]).partial_fit(X[700:1500])
         >>> bool(clf.score(X[1500:], y[1500:]) > 0.8)
@@ -380,6 +383,7 @@ class SimpletronClassifier(FittedClassifier):
             self._keep(replace(model, layer=learned.layer, label=label, inferred=learned.inferred), names, labeler)
         if learned.warning:
             warnings.warn(learned.warning, stacklevel=2)
+        self._warn_of_doubts()
         return self
 
     def suggest(self, n: int = 10) -> list[Suggestion]:
@@ -440,6 +444,10 @@ class SimpletronClassifier(FittedClassifier):
     def check_parameters(self) -> None:
         """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""
         check_classifier(self.get_params(deep=False))
+
+    def _warn_of_doubts(self) -> None:
+        for alarm in alarms(self.model_):
+            warnings.warn(alarm, DoubtfulResultWarning, stacklevel=3)
 
     def _base(self) -> PoissonMixture:
         """Return the mixture to learn, with the settings that the classifier overrides."""

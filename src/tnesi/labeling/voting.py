@@ -38,6 +38,8 @@ _LEAST, _MOST = 0.05, 0.99
 """Range of estimated accuracies."""
 _CLEAR_ROWS = 1000
 """Rows from which the agreement of several runs shows that the data are clustered. Runs agree on few rows by chance."""
+_SAME = 0.9
+"""The share of rows on which spreading must agree with named clusters, for these to be trusted without more labels."""
 _FAINT = 0.01
 """A vote with a smaller share is left out."""
 
@@ -153,9 +155,12 @@ def _learn_linear(
 
 def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: int) -> Voted:
     pairs = _agreements(trials)
-    before = _accuracies_before([trial.method for trial in trials], pairs)
-    if agreement > TRUST and n_rows >= _CLEAR_ROWS:
-        before[0] = agreement
+    others = (pairs.sum(axis=1) - 1) / (len(trials) - 1)
+    bias = np.array([_BEFORE[trial.method] for trial in trials])
+    before = expit(logit(np.clip(others, _LEAST / 2, 1 - _LEAST / 2)) + bias)
+    believed = _believed(others, test.n_classes)
+    if agreement > TRUST and n_rows >= _CLEAR_ROWS and pairs[0, 1] > _SAME:
+        before[0] = believed[0] = agreement
     accuracy = np.clip(
         [test.expected(_right(trial.held, test), a) for trial, a in zip(trials, before, strict=True)], _LEAST, _MOST
     )
@@ -169,7 +174,7 @@ def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: i
         [x * _held(*one) for one, x in zip(zip(trials, powers, accuracy, strict=True), share, strict=True)], axis=0
     )
     right = _right(held, test) * test.worth(class_shares(sample.argmax(axis=1), test.n_classes))
-    expected = float(np.clip(test.expected(right, float(share @ before)), _LEAST, _MOST))
+    expected = float(np.clip(test.expected(right, float(share @ believed)), _LEAST, _MOST))
     votes = [Vote(trial.method, float(x), trial.classes.sharpened(power)) for trial, x, power in each if x > 0]
     return Voted(
         votes=tuple(sorted(votes, key=lambda one: -one.share)),
@@ -197,8 +202,11 @@ def _agreements(trials: Sequence[Trial]) -> Array:
     return np.array([[np.mean(one == other) for other in best] for one in best])
 
 
-def _accuracies_before(methods: Sequence[str], pairs: Array) -> Array:
-    """Return accuracies as far as they are known without held-out labels."""
-    others = (pairs.sum(axis=1) - 1) / (len(methods) - 1)
-    log_odds = logit(np.clip(others, _LEAST / 2, 1 - _LEAST / 2)) + [_BEFORE[method] for method in methods]
-    return np.asarray(expit(log_odds))
+def _believed(agreement: Array, n_classes: int) -> Array:
+    """Return the accuracy that an agreement with the other ways suggests.
+
+    Ways that follow the same clusters agree even where these are not the classes, so what exceeds chance counts less.
+    """
+    chance = 1 / n_classes
+    above = np.clip((agreement - chance) / (1 - chance), 0, 1)
+    return np.asarray(chance + (1 - chance) * above**1.5)

@@ -7,16 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
+from tnesi.labeling.alarms import alarms
+from tnesi.labeling.alarms import class_shares as shares_of_rows
 from tnesi.types import Array
 
 DOUBTFUL = 0.8
 """Classes with a lower confidence may be swapped."""
-_DOMINANT, _ODDS = 0.6, 3.0
-"""A class dominates if it takes more than this share of the rows, with odds this many times those of its labels.
-
-Odds rather than shares are compared because a share cannot exceed 1: with two or three classes, no class can have three
-times its share of the labels.
-"""
 METHODS = {
     "vote": "Several methods vote on the class of a row",
     "clusters": "The labels name clusters of similar rows (clusters).",
@@ -68,14 +64,11 @@ def class_shares(model: SimpletronClassifier) -> Array | None:
     """Return the share of each class in the predictions of the training rows; None without stored rows."""
     if not hasattr(model.settle(), "label_distributions_"):
         return None
-    best = model.label_distributions_.argmax(axis=1)
-    rows = model.model_.rows
-    count = np.bincount(best, None if rows is None else rows.weight, len(model.classes_))
-    return np.asarray(count / count.sum())
+    return shares_of_rows(model.model_)
 
 
-def second_layer_lines(model: SimpletronClassifier) -> list[str]:
-    """Describe how the second layer was learned, the class sizes and doubtful classes."""
+def second_layer_lines(model: SimpletronClassifier, *, with_alarms: bool = True) -> list[str]:
+    """Describe how the second layer was learned, the class sizes, doubtful classes, and what is alarming."""
     said = [METHODS[model.settle().labeling_]]
     if votes := model.votes_:
         parts = (f"{name} {100 * share:.0f} %" for name, share in votes.items())
@@ -85,8 +78,10 @@ def second_layer_lines(model: SimpletronClassifier) -> list[str]:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
         ends = [f"{100 * shares[k]:.1f} % of the rows ({names[k]})" for k in (low, high)]
         said.append(f"The smallest class has {ends[0]}, the largest {ends[1]}.")
-        if _dominates(shares, high, model.model_.label):
-            said.append(f"Warning: {100 * shares[high]:.0f} % of the rows became {names[high]!r}; check before use.")
+    if model.expected_accuracy_ is not None:
+        said.append(f"Expected error: about {100 * (1 - model.expected_accuracy_):.1f} %.")
+    if with_alarms:
+        said += [f"Warning: {alarm}" for alarm in alarms(model.model_)]
     if model.has_unknown_class_ and hasattr(model, "unknown_share_"):
         said.append(f"{100 * model.unknown_share_:.1f} % of the rows belong to unknown classes.")
     found = doubts(model)
@@ -97,11 +92,3 @@ def second_layer_lines(model: SimpletronClassifier) -> list[str]:
     if len(found) > _MOST_DOUBTS:
         said.append(f"{len(found) - _MOST_DOUBTS} more pairs of classes may be swapped.")
     return said
-
-
-def _dominates(shares: Array, k: int, label: Array | None) -> bool:
-    """Return whether class `k` takes suspiciously more rows than its labels suggest."""
-    if shares[k] <= _DOMINANT or label is None:
-        return False
-    given = float(np.mean(label[label >= 0] == k))
-    return bool(shares[k] * (1 - given) > _ODDS * given * (1 - shares[k]))

@@ -16,6 +16,7 @@ from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
 from tnesi.encoders.choice import Encoder
 from tnesi.encoders.image_files import Problem
+from tnesi.labeling.alarms import alarms
 from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
@@ -29,6 +30,8 @@ from tnesi.studio.questions import Questions
 from tnesi.studio.store import Store
 
 MOST_POINTS = 200
+_ALARM_FROM = 10
+"""Answers from which a doubtful result is an alarm; before that, it is only to be expected."""
 _LISTED = 100
 """Files that were left out."""
 Json = dict[str, Any]
@@ -226,7 +229,9 @@ class Session:
         n_classes = len(view.classes)
         clashes = self._conflicts(view)
         if len(view.labels) + len(view.skips) < self.shown.n_rows:
-            kind, text = advice(n_classes, len(clashes), self._steps, self._note)
+            found = [] if learned is None or learned.model is None else alarms(learned.model)
+            note = found[0].rstrip(".") if found and len(view.labels) >= _ALARM_FROM else self._note
+            kind, text = advice(n_classes, len(clashes), self._steps, note)
         else:
             kind, text = "enough", "Every row has a label or was skipped."
         reflected = 0 if learned is None else learned.answer
