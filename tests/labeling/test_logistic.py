@@ -1,0 +1,69 @@
+"""The plain supervised classifier, against scikit-learn on features that are computed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from tnesi.labeling.logistic import learn_logistic, variance_scale
+from tnesi.model.linear_classes import transformed
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator) -> Any:
+    return rng.poisson(rng.gamma(0.7, 4.0, (90, 12))).astype(np.float32) + np.float32([1] + 11 * [0])
+
+
+def roots_of(X: Any) -> Any:
+    return np.sqrt(X / X.sum(axis=1, keepdims=True, dtype=np.float64))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_total_variance_is_ten(rows: Any, rng: np.random.Generator, weighted: bool, kind: Any) -> None:
+    weight = rng.integers(1, 5, 90).astype(np.float32) if weighted else None
+    scaled = variance_scale(transformed(kind(rows), "roots"), weight) * roots_of(rows)
+    mean = np.average(scaled, axis=0, weights=weight)
+    variance = np.average((scaled - mean) ** 2, axis=0, weights=weight).sum()
+    assert variance == pytest.approx(10, rel=1e-4)
+
+
+def test_rows_without_variance_keep_their_scale() -> None:
+    assert variance_scale(np.full((5, 3), 0.5, np.float32), None) == 1
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_classes", [2, 3, 30])
+def test_it_is_logistic_regression(rows: Any, rng: np.random.Generator, kind: Any, n_classes: int) -> None:
+    """With two classes, scikit-learn has one column of coefficients."""
+    label = (np.arange(60) % n_classes).astype(np.int32)
+    weight = rng.integers(1, 4, 60).astype(np.float32)
+    classes = learn_logistic(transformed(kind(rows[:60]), "roots"), label, weight, n_classes, 4.0)
+    assert classes.n_classes == n_classes
+    model = LogisticRegression(max_iter=100).fit(4 * roots_of(rows[:60]), label, weight)
+    expected = model.predict_proba(4 * roots_of(rows))
+    np.testing.assert_allclose(classes.posterior(kind(rows)), expected, atol=5e-3)
+
+
+def test_weights_are_repetitions(rows: Any, rng: np.random.Generator) -> None:
+    label, count = rng.permutation(90).astype(np.int32) % 3, rng.integers(1, 4, 90)
+    features = transformed(rows, "roots")
+    weighted = learn_logistic(features, label, count.astype(np.float32), 3, 4.0)
+    repeated = learn_logistic(np.repeat(features, count, axis=0), np.repeat(label, count), None, 3, 4.0)
+    np.testing.assert_allclose(weighted.posterior(rows), repeated.posterior(rows), atol=5e-3)
+
+
+def test_distances_are_relative_to_the_variance(rows: Any) -> None:
+    """Data whose proportions differ less are as easy to learn: a hundredth of the contrast makes no difference."""
+    label = (np.arange(90) % 2).astype(np.int32)
+    shares = rows / rows.sum(axis=1, keepdims=True)
+    shares[:, 1] = np.where(label, 0.9, 0.1) * shares[:, 1]
+    faint = (1 + 0.01 * (shares - shares.mean(axis=0))).astype(np.float32)
+    features = transformed(faint, "roots")
+    classes = learn_logistic(features[:20], label[:20], None, 2, variance_scale(features, None))
+    certainty = classes.posterior(faint).max(axis=1).mean()
+    assert certainty > 0.7  # without the scale, 0.50
