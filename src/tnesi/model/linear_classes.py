@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
-from tnesi.model.rows import Matrix, row_sums
+from tnesi import kernels
+from tnesi.model.rows import Matrix, arrays_of, row_sums
 from tnesi.types import Array
 
 Transform = Literal["shares", "roots"]
@@ -62,8 +63,7 @@ class LinearClasses:
 
     def posterior_of(self, features: Matrix) -> Array:
         """Return the probabilities of the classes for :func:`transformed` rows, N x K."""
-        inputs = np.asarray(features @ self.weights, dtype=np.float64)
-        return np.asarray(softmax(inputs + self.intercept, axis=1))
+        return np.asarray(softmax(_products(features, self.weights).astype(np.float64) + self.intercept, axis=1))
 
     def sharpened(self, power: float) -> Self:
         """Return classes whose probabilities are those of these, raised to a power and renormalized."""
@@ -76,6 +76,17 @@ class LinearClasses:
         intercept = np.full(n_classes, _NEVER, np.float32)
         weights[:, place], intercept[place] = self.weights, self.intercept
         return replace(self, weights=weights, intercept=intercept)
+
+
+def _products(features: Matrix, weights: Array) -> Array:
+    """Return features @ weights; the bits of a row do not depend on the other rows, as they would with BLAS."""
+    if sparse.issparse(features):
+        return np.asarray(features @ weights)
+    of_classes = np.zeros((weights.shape[1], kernels.padded(len(weights))), np.float32)
+    of_classes[:, : len(weights)] = weights.T
+    out = np.empty((len(features), weights.shape[1]), np.float32)
+    kernels.products(arrays_of(features), of_classes, out, 1)
+    return out
 
 
 def transformed(X: Matrix, transform: Transform) -> Matrix:
