@@ -17,7 +17,7 @@ _SAMPLE_VALUES = 2**21
 _FEWEST_ROWS, _MOST_ROWS = 2_000, 20_000
 """Labels that lead learn from a sample of rows with about this many stored values, besides the labeled rows."""
 _MOST_LABELS = 10_000
-"""Labeled rows that are used, a random subset of more."""
+"""Labeled rows that are used, a random subset of more, and at least one of each class."""
 
 
 @dataclass
@@ -78,7 +78,9 @@ class Features:
     def _some(self, points: Array, label: Array) -> tuple[Array, Array]:
         if points.size <= _MOST_LABELS:
             return points, label
-        kept = np.sort(np.random.default_rng(self.seed).permutation(points.size)[:_MOST_LABELS])
+        order = np.random.default_rng(self.seed).permutation(points.size)
+        of_each = order[np.unique(label[order], return_index=True)[1]]
+        kept = np.union1d(of_each, order[:_MOST_LABELS])
         return points[kept], label[kept]
 
     def _weight_at(self, rows: Array) -> Array | None:
