@@ -175,7 +175,7 @@ class ClassifierStream:
     ) -> tuple[SecondLayer, Array | None]:
         names = self.names
         alone = parameters.method == "supervised" or bool((label >= 0).all())
-        plain = parameters.method not in ("clusters", "spreading") and not parameters.unknown_classes
+        plain = parameters.method in ("auto", "self-labeling", "supervised") and not parameters.unknown_classes
         if seen.size < 2 or (alone and plain):
             mass = self.joint.sum(axis=1, keepdims=True)
             average = np.divide(self.joint, mass, out=np.zeros_like(self.joint), where=mass > 0)
