@@ -8,6 +8,8 @@ different lengths are comparable.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy import sparse
@@ -31,12 +33,24 @@ def variance_scale(roots: Matrix, weight: Array | None) -> float:
     return float(np.sqrt(_VARIANCE / variance)) if variance > 1e-12 else 1.0
 
 
-def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes: int, scale: float) -> LinearClasses:
-    """Learn from the square roots of the shares of labeled rows; every class has a label."""
-    x = roots.astype(np.float64) * scale
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore what scikit-learn says about few iterations and few labels: close to the optimum is enough.
+
+    Filters belong to the whole process: enter this before starting threads, not in each of them.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # close to the optimum is enough
-        model = LogisticRegression(max_iter=_MAX_ITER).fit(x, label, weight)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%", UserWarning)
+        yield
+
+
+def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes: int, scale: float) -> LinearClasses:
+    """Learn from the square roots of the shares of labeled rows; every class has a label.
+
+    Call it within :func:`without_warnings`.
+    """
+    model = LogisticRegression(max_iter=_MAX_ITER).fit(roots.astype(np.float64) * scale, label, weight)
     coefficients, intercept = model.coef_, model.intercept_
     if n_classes == 2:
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
