@@ -64,7 +64,6 @@ def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tup
     """Return the errors of one mixture for one way to choose; `draw` is the seed of random choice."""
     assert data.test is not None
     truth, test_truth = data.y.astype(str), data.test.y.astype(str)
-    test = layer.model.activities_of(data.test.X, layer.labeler.n_threads)
     labeler, known = layer.labeler, Known.nothing(truth.size)
     labels: dict[int, str] = {}
     at_random = iter(np.random.default_rng(draw).permutation(truth.size).tolist())
@@ -77,14 +76,14 @@ def ask(data: Data, layer: FirstLayer, way: str, draw: Sequence[int], shown: tup
         learned = learn(layer, View(len(labels), dict(labels), frozenset(), (), can_undo=True))
         known = learned.known()
         if len(labels) in shown:
-            _note(run, learned, truth, test, test_truth)
+            _note(run, learned, truth, data.test.X, test_truth)
     return run
 
 
 def _note(run: Run, learned: Learned, truth: Array, test: Any, test_truth: Array) -> None:
     assert learned.model is not None
     names, free = np.array(learned.names), learned.label < 0
-    found = names[learned.model.posterior(test).argmax(axis=1)]
+    found = names[learned.model.posterior(test, learned.layer.labeler.n_threads).argmax(axis=1)]
     run["error"].append(100 * float(np.mean(found != test_truth)))
     if "true" in run and learned.estimate is not None:
         run["true"].append(100 * float(np.mean(names[learned.best][free] != truth[free])))

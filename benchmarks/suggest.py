@@ -63,7 +63,6 @@ def ask(data: Data, seed: int) -> dict[str, list[float]]:
     nothing = np.full(len(data.y), -1)
     classifier = SimpletronClassifier(random_state=seed).fit(data.X, nothing)
     waiting = classifier.model_
-    test = classifier.activities_of(data.test.X)
     errors: dict[str, list[float]] = {}
     for way, choose in WAYS.items():
         rng, y = np.random.default_rng(seed), nothing.copy()
@@ -74,7 +73,7 @@ def ask(data: Data, seed: int) -> dict[str, list[float]]:
             y[rows] = data.y[rows]
             classifier.fit_labels(y)
             if (y >= 0).sum() in SHOWN:
-                found = classifier.classes_[classifier.model_.posterior(test).argmax(axis=1)]
+                found = classifier.predict(data.test.X)
                 errors[way].append(100 * float(np.mean(found != data.test.y)))
     return errors
 

@@ -273,7 +273,6 @@ def test_customers(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="5.8 points worse: the safety net of the learner does not notice yet", strict=True)
 def test_customers_beside_logistic_regression() -> None:
     """The error with 20 labels is at most that of logistic regression on them: means of 20 tables and draws.
 

@@ -47,8 +47,9 @@ def positions(values: Array, knots: Array) -> Array:
     left = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, max(0, len(knots) - 2))
     if len(knots) == 1:
         return np.zeros(len(values))
-    gaps = _difference(knots[1:], knots[:-1])
-    return np.asarray(left + _difference(inside, knots[left]) / gaps[left])
+    gaps = _difference(knots[1:], knots[:-1])[left]
+    part = np.divide(_difference(inside, knots[left]), gaps, out=np.zeros(len(values)), where=gaps > 0)
+    return np.asarray(left + part)  # half the smallest float is 0
 
 
 def _difference(larger: Array, smaller: Array) -> Array:
