@@ -10,7 +10,6 @@ regression gets the same encoded rows, or standardized numbers and one-hot categ
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from originals import data_folder, numbers_and_texts, table, usual_columns
 from report import Row, print_table
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
@@ -48,9 +47,8 @@ def tables(folder: Path) -> Iterator[tuple[str, Any, Array]]:
     for name in FILES:
         path = folder / f"{name}.csv"
         if path.exists():
-            frame = pd.read_csv(path, header=None, skipinitialspace=True, quotechar="'").iloc[:MOST_ROWS]
-            frame.columns = [f"c{i}" for i in frame.columns]
-            yield name, frame.iloc[:, :-1], pd.factorize(frame.iloc[:, -1])[0]
+            frame, labels = table(path)
+            yield name, frame.iloc[:MOST_ROWS], pd.factorize(labels[:MOST_ROWS])[0]
 
 
 def customers(n: int = 2_000, seed: int = 0) -> tuple[pd.DataFrame, Array]:
@@ -86,21 +84,7 @@ def customers(n: int = 2_000, seed: int = 0) -> tuple[pd.DataFrame, Array]:
 
 def plain(frame: pd.DataFrame) -> Array:
     """Return a table as is usual: standardized numbers, one-hot categories, imputed values."""
-    frame = frame.copy()
-    for column in frame.columns:
-        values = frame[column]
-        if values.dtype.kind == "M":
-            frame[column] = values.astype("int64").astype(float)
-        elif pd.api.types.is_numeric_dtype(values):
-            frame[column] = values.astype(float).fillna(values.astype(float).median())
-        else:
-            frame[column] = values.astype(str)
-    encoder = make_column_transformer(
-        (StandardScaler(), make_column_selector(dtype_include=np.number)),
-        (OneHotEncoder(min_frequency=2), make_column_selector(dtype_exclude=np.number)),
-        sparse_threshold=0,
-    )
-    return np.asarray(encoder.fit_transform(frame))
+    return np.asarray(usual_columns(StandardScaler()).fit_transform(numbers_and_texts(frame)))
 
 
 def errors(X: Any, others: list[Any], y: Array, draw: Callable[[int, np.random.Generator], Array],
@@ -156,8 +140,9 @@ def measure(options: argparse.Namespace) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    folder = Path(os.environ.get("TNESI_DATA", ".")) / "tables"
-    parser.add_argument("--data", type=Path, default=folder, help="folder of CSV files (default: %(default)s)")
+    parser.add_argument(
+        "--data", type=Path, default=data_folder("tables"), help="folder of CSV files (default: %(default)s)"
+    )
     parser.add_argument("--mixtures", type=int, default=4, help="mixtures for each table (default: %(default)s)")
     warnings.simplefilter("ignore")
     measure(parser.parse_args())

@@ -13,24 +13,19 @@ rows.
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from naive_bayes import naive_bayes_em
+from originals import data_folder, documents, sevenths
 from report import Row, print_table
-from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import MultinomialNB
 
 from tnesi import SimpletronClassifier
 from tnesi.data import few_labels
 from tnesi.encoders import TextEncoder
-
-Array = npt.NDArray[Any]
 
 DRAWS = {1: 8, 10: 4, 100: 4}
 """Labels per class -> draws of labels for each mixture."""
@@ -38,29 +33,9 @@ REACH = {1: 9.5, 10: 4.5, 100: 3.5}
 """For embeddings of all-MiniLM-L6-v2."""
 
 
-def documents(folder: Path) -> tuple[list[Path], Array]:
-    classes = sorted(path for path in folder.iterdir() if path.is_dir())
-    files = [(file, k) for k, path in enumerate(classes) for file in sorted(path.glob("*.txt"))]
-    order = np.random.default_rng(0).permutation(len(files))
-    return [files[i][0] for i in order], np.array([files[i][1] for i in order])
-
-
-def naive_bayes_em(X: Any, y: Array, iterations: int = 20) -> MultinomialNB:
-    """Learn naive Bayes from rows of which some are labeled (y >= 0), by expectation maximization."""
-    classes, labeled = np.unique(y[y >= 0]), y >= 0
-    known = (y[labeled, None] == classes).astype(float)
-    copies, of_copies = sparse.vstack([X] * len(classes), format="csr"), np.repeat(classes, X.shape[0])
-    model = MultinomialNB().fit(X[labeled], y[labeled])
-    for _ in range(iterations):
-        posterior = model.predict_proba(X)
-        posterior[labeled] = known
-        model = MultinomialNB().fit(copies, of_copies, sample_weight=posterior.T.ravel())
-    return model
-
-
 def measure(kind: str, encoder: TextEncoder, options: argparse.Namespace) -> list[Row]:
     files, y = documents(options.data)
-    parts = np.arange(len(files)) * 7 // len(files)
+    parts = sevenths(len(files))
     if options.validate:
         files, y, parts = (
             [file for file, part in zip(files, parts, strict=True) if part < 6],
@@ -97,8 +72,9 @@ def measure(kind: str, encoder: TextEncoder, options: argparse.Namespace) -> lis
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    folder = Path(os.environ.get("TNESI_DATA", ".")) / "bbc"
-    parser.add_argument("--data", type=Path, default=folder, help="folder of folders (default: %(default)s)")
+    parser.add_argument(
+        "--data", type=Path, default=data_folder("bbc"), help="folder of folders (default: %(default)s)"
+    )
     parser.add_argument(
         "--model", default="all-MiniLM-L6-v2", help="sentence-transformers model (default: %(default)s)"
     )
