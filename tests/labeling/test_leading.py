@@ -117,10 +117,12 @@ def test_features_that_never_occur_say_nothing(documents: tuple[Any, Any]) -> No
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 12])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_rows", [240, 25])
 def test_critical_value_is_that_of_correspondence_analysis(
-    documents: tuple[Any, Any], rng: np.random.Generator, n_classes: int, weighted: bool
+    documents: tuple[Any, Any], rng: np.random.Generator, n_classes: int, weighted: bool, n_rows: int
 ) -> None:
-    X, _ = documents
+    X = documents[0][:n_rows]
+    X = X[:, X.sum(axis=0) > 0]
     w = rng.integers(1, 4, len(X)) if weighted else np.ones(len(X))
     p = X / X.sum(axis=1, keepdims=True)
     m = np.average(p, axis=0, weights=w)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from tnesi.labeling.logistic import learn_logistic, variance_scale
+from tnesi.labeling.logistic import learn_logistic, variance_scale, without_warnings
 from tnesi.model.linear_classes import transformed
 
 
@@ -64,6 +64,15 @@ def test_distances_are_relative_to_the_variance(rows: Any) -> None:
     shares[:, 1] = np.where(label, 0.9, 0.1) * shares[:, 1]
     faint = (1 + 0.01 * (shares - shares.mean(axis=0))).astype(np.float32)
     features = transformed(faint, "roots")
-    classes = learn_logistic(features[:20], label[:20], None, 2, variance_scale(features, None))
+    with without_warnings():
+        classes = learn_logistic(features[:20], label[:20], None, 2, variance_scale(features, None))
     certainty = classes.posterior(faint).max(axis=1).mean()
     assert certainty > 0.7  # without the scale, 0.50
+
+
+def test_scikit_learn_says_nothing() -> None:
+    """Warnings are errors in these tests: neither few iterations nor a label per class are worth one."""
+    rng = np.random.default_rng(0)
+    rows = rng.poisson(3.0, (30, 12)).astype(np.float32)
+    with without_warnings():
+        learn_logistic(transformed(rows, "roots"), np.arange(30, dtype=np.int32), None, 30, 1e4)
