@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from safetensors import safe_open
 
 from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
+from tnesi.model.classes import Classes
+from tnesi.model.classifier_model import Vote
+from tnesi.model.linear_classes import TRANSFORMS, LinearClasses
 from tnesi.model_file import ModelFileError, read_header
 
 SMALL: dict[str, Any] = {
@@ -240,6 +244,112 @@ def test_what_labeling_learns_is_checked(name: str, sound_labels: Path, tmp_path
     damage, message = LABELS[name]
     with pytest.raises(ModelFileError, match=message):
         load(damaged(sound_labels, tmp_path, damage))
+
+
+def vote(header: dict[str, Any], i: int, **changes: Any) -> None:
+    header["votes"][i].update(changes)
+
+
+VOTES: dict[str, tuple[Damage, str]] = {
+    "no votes": (lambda h, a: h.pop("votes"), "'votes'"),
+    "votes that are no list": (lambda h, a: h.update(votes=3), "a list of votes"),
+    "a vote that is no object": (lambda h, a: h["votes"].append("logistic"), "a list of votes"),
+    "no method": (lambda h, a: h["votes"][1].pop("method"), "a list of votes"),
+    "unknown entry": (lambda h, a: vote(h, 1, color="red"), "a list of votes"),
+    "unknown method": (lambda h, a: vote(h, 1, method="forest"), "a list of votes"),
+    "method that is a list": (lambda h, a: vote(h, 1, method=["logistic"]), "a list of votes"),
+    "share 0": (lambda h, a: vote(h, 1, share=0), "a list of votes"),
+    "negative share": (lambda h, a: vote(h, 1, share=-0.3), "a list of votes"),
+    "large share": (lambda h, a: vote(h, 1, share=1.3), "a list of votes"),
+    "true share": (lambda h, a: vote(h, 1, share=True), "a list of votes"),
+    "shares of more than all": (lambda h, a: vote(h, 1, share=0.4), "votes are shares of the whole"),
+    "sharpness 0": (lambda h, a: vote(h, 0, sharpness=0), "a list of votes"),
+    "infinite sharpness": (lambda h, a: vote(h, 0, sharpness={"nonfinite": "inf"}), "a list of votes"),
+    "unknown transform": (lambda h, a: vote(h, 1, transform="logs"), "a list of votes"),
+    "transform that is a list": (lambda h, a: vote(h, 1, transform=["roots"]), "a list of votes"),
+    "transform of fields": (lambda h, a: vote(h, 0, transform="roots"), "'linear_"),
+    "fields instead of features": (lambda h, a: vote(h, 1, transform=None), "'linear_"),
+    "more than arrays": (lambda h, a: h["votes"].append(h["votes"][1]), "'linear_"),
+    "fewer than arrays": (lambda h, a: h["votes"].pop(), "'linear_"),
+    "vote_sharpness 0": (lambda h, a: h.update(vote_sharpness=0), "a positive number"),
+    "no vote_sharpness": (lambda h, a: h.pop("vote_sharpness"), "'vote_sharpness'"),
+    "accuracy": (lambda h, a: h.update(accuracy=1.5), "accuracy in the header is not a share"),
+    "true accuracy": (lambda h, a: h.update(accuracy=True), "accuracy in the header is not a share"),
+    "mixture": (lambda h, a: h.update(MIXTURE | {"votes": h["votes"]}), "only a classifier with labels"),
+    "array without a number": (lambda h, a: a.update(vote_weights=a["vote_weights.0"]), "'vote_weights'"),
+    "sizes of linear classes": (lambda h, a: a.update({"vote_sizes.1": a["vote_sizes.0"]}), "'vote_sizes.1'"),
+    "lacking array": (lambda h, a: a.pop("linear_intercept.1"), "'linear_intercept.1'"),
+    "shape": (lambda h, a: a.update({"linear_weights.1": a["linear_weights.1"].T}), "the shape .* does not match"),
+    "other features": (lambda h, a: a.update({"linear_weights.1": a["linear_weights.1"][1:]}), "the shape .* does not"),
+    "other fields": (lambda h, a: a.update({"vote_weights.0": a["vote_weights.0"][:, 1:]}), "the shape .* does not"),
+    "other classes": (lambda h, a: a.update({"linear_intercept.1": a["linear_intercept.1"][1:]}), "the shape .* does"),
+    "type": (lambda h, a: a.update({"linear_weights.1": a["linear_weights.1"].astype(float)}), "is of type F64"),
+    "NaN": (lambda h, a: a["linear_weights.2"].__setitem__((0, 0), np.nan), "linear_weights.2 are at most"),
+    "infinite": (lambda h, a: a["linear_intercept.2"].__setitem__(0, np.inf), "linear_intercept.2 are at most"),
+    "large": (lambda h, a: a["linear_weights.1"].__setitem__((0, 0), -3e38), "linear_weights.1 are at most"),
+    "negative": (lambda h, a: a["vote_weights.0"].__setitem__((0, 0), -1), "vote_weights.0 are not negative"),
+    "sizes": (lambda h, a: a["vote_sizes.0"].__setitem__(0, 2), "vote_sizes.0 are shares"),
+    "no probabilities": (lambda h, a: a.pop("inferred"), "'inferred'"),
+    "probabilities of other rows": (lambda h, a: a.update(inferred=a["inferred"][1:]), "the shape .* does not match"),
+    "probabilities of nothing": (lambda h, a: a["inferred"].__setitem__(0, 0), "probabilities sum to 1"),
+    "NaN as a probability": (lambda h, a: a["inferred"].__setitem__((0, 0), np.nan), "probabilities sum to 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def voting() -> SimpletronClassifier:
+    """Return a classifier in which fields and both kinds of features vote."""
+    rng = np.random.default_rng(0)
+    clf = SimpletronClassifier(PoissonMixture(8, **SMALL), labeling="spreading")
+    model = clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12).model_
+    of_fields = Classes.from_weights(rng.dirichlet(np.ones(8), 3), rng.dirichlet(np.ones(3)), 1.7)
+    linear = [
+        LinearClasses(kind, rng.normal(size=(6, 3)).astype(np.float32), rng.normal(size=3).astype(np.float32))
+        for kind in TRANSFORMS
+    ]
+    votes = Vote("spreading", 0.5, of_fields), Vote("logistic", 0.3, linear[1]), Vote("leading", 0.2, linear[0])
+    assert model.layer is not None
+    layer = replace(model.layer, method="vote", votes=votes, sharpness=1.3, accuracy=0.9)
+    inferred = rng.dirichlet(np.ones(3), 24).astype(np.float32)
+    model = replace(model, layer=layer, inferred=inferred)
+    return SimpletronClassifier.from_model(model, clf.mixtures_, {"labeling": "auto"})
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_votes_are_kept(voting: SimpletronClassifier, tmp_path: Path, training: bool) -> None:
+    save(voting, tmp_path / "votes.tnesi", training=training)
+    loaded, rows = load(tmp_path / "votes.tnesi"), np.random.default_rng(1).random((50, 6))
+    assert loaded.votes_ == {"spreading": 0.5, "logistic": 0.3, "leading": 0.2}
+    assert (loaded.labeling_, loaded.expected_accuracy_) == ("vote", 0.9)
+    np.testing.assert_array_equal(loaded.predict_proba(rows), voting.predict_proba(rows))
+    if training:
+        np.testing.assert_array_equal(loaded.label_distributions_, voting.label_distributions_)
+        np.testing.assert_array_equal(loaded.transduction_, voting.transduction_)
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_votes_are_checked(name: str, voting: SimpletronClassifier, tmp_path: Path, damaged: Any) -> None:
+    save(voting, tmp_path / "votes.tnesi")
+    damage, message = VOTES[name]
+    with pytest.raises(ModelFileError, match=message):
+        load(damaged(tmp_path / "votes.tnesi", tmp_path, damage))
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1, 1e300])
+@pytest.mark.parametrize("weight", [0, 1e29, -1e29])
+def test_extreme_votes_predict(
+    voting: SimpletronClassifier, tmp_path: Path, damaged: Any, factor: float, weight: float
+) -> None:
+    def exaggerate(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        header.update(vote_sharpness=factor)
+        vote(header, 0, sharpness=factor)
+        for name in ("linear_weights.1", "linear_intercept.2"):
+            arrays[name].flat[0] = weight
+
+    save(voting, tmp_path / "votes.tnesi")
+    loaded = load(damaged(tmp_path / "votes.tnesi", tmp_path, exaggerate))
+    rows = np.vstack([np.zeros((1, 6)), np.random.default_rng(1).random((5, 6))])
+    np.testing.assert_allclose(loaded.predict_proba(rows).sum(axis=1), 1)
 
 
 WITHOUT_LABELS: dict[str, tuple[Damage, str]] = {

@@ -16,8 +16,9 @@ from tnesi.paper import NeuralSimpletron, OnlineRule
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.tnesi"))
 METHODS = {
     "v1-spreading": "spreading", "v1-clusters": "clusters", "v1-unknown": "clusters", "v1-supervised": "supervised",
+    "v1-votes": "vote",
 }  # fmt: skip
-SETTINGS = {"v1-classifier": SelfLabeling(threshold=0.5), "v1-unknown": "auto"}
+SETTINGS = {"v1-classifier": SelfLabeling(threshold=0.5), "v1-unknown": "auto", "v1-votes": "auto"}
 
 
 def test_there_are_golden_files_of_every_format() -> None:
@@ -26,6 +27,8 @@ def test_there_are_golden_files_of_every_format() -> None:
     spreading = read_header(GOLDEN[0].with_name("v1-spreading.tnesi"))
     assert "class_sizes" in spreading.shapes
     assert spreading.sharpness != 1
+    votes = read_header(GOLDEN[0].with_name("v1-votes.tnesi"))
+    assert {vote["transform"] for vote in votes.votes} == {None, "roots", "shares"}
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)

@@ -39,6 +39,8 @@ _TRAINING = {"activity_starts", "activity_fields", "activity_values", "labels"}
 _CLASS_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,7}")
 _PYTHON_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _MOST_CHARACTERS = 2**24
+_MOST_LINEAR = 1e30
+"""Larger weights of linear classes could add up to infinity."""
 _ROUNDING = 1e-4
 _MOST_PER_ROW_SUM = 1e6
 """The online rule initializes fields with larger sums than row_sum, and some of them never learn."""
@@ -126,7 +128,7 @@ def check_values(header: Header, arrays: dict[str, Array]) -> None:
         elif kind in ("class_sizes", "vote_sizes"):
             _require(_are_shares(array[None]), f"{name} are shares of the whole")
         elif kind in ("linear_weights", "linear_intercept"):
-            _require(bool(np.isfinite(array).all()), f"{name} are finite")
+            _require(bool((abs(array) <= _MOST_LINEAR).all()), f"{name} are at most {_MOST_LINEAR:g}")
     if header.votes:
         _require(_are_shares(np.array([[vote["share"] for vote in header.votes]])), "votes are shares of the whole")
     if "inferred" in arrays:

@@ -63,6 +63,7 @@ def models() -> dict[str, Any]:
         "v1-unknown": SimpletronClassifier(
             PoissonMixture(40, truncation=4, **shared), unlabeled="?", unknown_classes=2
         ).fit(X, np.where(np.isin(y, [3, 7]), "?", names)),
+        "v1-votes": SimpletronClassifier(PoissonMixture(20, truncation=4, **shared)).fit(X, few),
     }
 
 
@@ -83,7 +84,7 @@ def main() -> None:
         rows = load_digits().data[200:220] if model.n_features_in_ == 64 else np.ceil(99 * rng.random((20, 4)) ** 3)
         expected: dict[str, Any] = {"rows": rows.astype(int).tolist()}
         image_shape = (8, 8) if model.n_features_in_ == 64 else None
-        training = name in ("v1-classifier", "v1-committee", "v1-unknown", "v1-unlabeled")
+        training = name in ("v1-classifier", "v1-committee", "v1-unknown", "v1-unlabeled", "v1-votes")
         save(model, path, provenance={"note": "golden file"}, image_shape=image_shape, training=training)
         if isinstance(model, SimpletronClassifier) and not model.classes_.size:
             expected |= {"suggested": [suggestion.row for suggestion in model.suggest(5)]}
