@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.errors import InvalidParameterError
 from tnesi.execution import Dask, store
 from tnesi.execution.dask import blocks, cluster, tasks
 from tnesi.execution.dask.blocks import Blocks
@@ -118,6 +119,26 @@ def test_the_same_classifier(counts: Any, threads: Client) -> None:
     far = SimpletronClassifier(mixture(**given, execution=Dask(threads)), n_mixtures=2).fit(counts, y)
     np.testing.assert_array_equal(local.predict_proba(counts), far.predict_proba(counts))
     np.testing.assert_array_equal(local.activities_.toarray(), far.activities_.toarray())
+    assert_nothing_left(threads)
+
+
+def test_a_vote_on_a_cluster(counts: Any, threads: Client) -> None:
+    """Rows of a Dask array leave with the cluster: other labels are learned from activities only."""
+    rows = dask.array.from_array(counts, chunks=(700, -1))
+    y = np.where(np.arange(len(counts)) < 90, counts[:, 1] > 5, -1)
+    given: Any = {"n_components": 60, "max_iter": 3}
+    local = SimpletronClassifier(mixture(**given)).fit(counts, y)
+    far = SimpletronClassifier(mixture(**given, execution=Dask(threads))).fit(rows, y)
+    assert far.labeling_ == "vote"
+    assert far.votes_ == local.votes_
+    assert far.expected_accuracy_ == local.expected_accuracy_
+    np.testing.assert_array_equal(far.predict_proba(counts), local.predict_proba(counts))
+    np.testing.assert_array_equal(far.label_distributions_, local.label_distributions_)
+    assert far.fit_labels(y).labeling_ in ("clusters", "spreading")
+    assert far.votes_ == {}
+    assert local.fit_labels(y).labeling_ == "vote"
+    with pytest.raises(InvalidParameterError, match="labeling='leading' needs the rows themselves"):
+        far.set_params(labeling="leading").fit_labels(y)
     assert_nothing_left(threads)
 
 
