@@ -68,7 +68,8 @@ def test_committees(tmp_path: Path) -> None:
     data = load_named("digits")
     assert data.test is not None
     record = next(r for r in folder.records if r["labels_per_class"] == "all")
-    classifier = SimpletronClassifier(PoissonMixture(**SMALL), n_mixtures=2, random_state=record["seed"])
+    mixture = PoissonMixture(**SMALL)
+    classifier = SimpletronClassifier(mixture, labeling="supervised", n_mixtures=2, random_state=record["seed"])
     classifier.fit(data.X, data.y)
     assert record["error"] == pytest.approx(100 * (1 - classifier.score(data.test.X, data.test.y)))
     assert record["free_energy"] == pytest.approx(np.mean([m.lower_bound_ for m in classifier.mixtures_]))
