@@ -212,10 +212,17 @@ def test_the_agreement_of_runs_counts_where_there_are_many_rows() -> None:
     label = np.repeat(np.arange(2), 3).astype(np.int32)
     test = LeftOut(label, 2, np.arange(6), label, np.full(6, -1))
     sample = sharpened(np.random.default_rng(0).dirichlet([1, 1], 500), 3)
-    ways = [trial("clusters", np.zeros((6, 2)), sample[::-1]), trial("spreading", np.zeros((6, 2)), sample)]
+    alike = np.r_[sample[:25, ::-1], sample[25:]]
     shares = []
-    for agreement, n_rows in [(0.98, 5000), (0.98, 500), (0.9, 5000)]:
+    for named, agreement, n_rows in [
+        (alike, 0.99, 5000),
+        (alike, 0.99, 500),
+        (alike, 0.9, 5000),
+        (sample[::-1], 0.99, 5000),  # spreading says something else
+    ]:
+        ways = [trial("clusters", np.zeros((6, 2)), named), trial("spreading", np.zeros((6, 2)), sample)]
         found = voting._combine(ways, test, agreement, n_rows)
         shares.append({one.method: one.share for one in found.votes}.get("clusters", 0.0))
-    assert shares[0] > 0.9
+    assert shares[0] > 0.5
     assert shares[1] == shares[2] < 0.5
+    assert shares[3] < 0.1
