@@ -41,7 +41,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of fields C. "auto" is a sixth of the rows, at most 10,000 and at most the number of distinct rows.
+        Number of fields C. "auto" is a sixth of the rows, at most 10,000 (fewer for rows with more than 3,355 features)
+        and at most the number of distinct rows.
     truncation : int or None, default=15
         Number of fields C' that may explain a row. None is the non-truncated mixture, which is much slower. The default
         shrinks to the number of fields where there are fewer.

@@ -40,6 +40,9 @@ FEWEST_NEIGHBORS = 5
 MOST_FIELDS = 10_000
 POINTS_PER_FIELD = 6
 FEWEST_FIELDS = 10
+_MOST_WEIGHTS, _FEWEST_OF_WIDE = 2**25, 100
+"""Very wide rows get fewer fields, whose weights fit into 128 MB, but not fewer than the second number: more of them
+take minutes instead of seconds and hardly tell documents apart better."""
 _LARGEST_RATIO = 10
 """Maximum ratio of `prior_strength` to the rows per field. At 95 the fields of the digits collapse to the mean."""
 
@@ -151,7 +154,8 @@ def learn_mixture(
     with single_threaded_blas():
         survey = engine.survey(seed)
         distinct = draw_distinct(survey.hashes, given.weight)
-        n_fields = count_fields(parameters.n_components, max(given.total, given.n_rows), distinct.size)
+        n_rows = max(given.total, given.n_rows)
+        n_fields = count_fields(parameters.n_components, n_rows, distinct.size, engine.n_features)
         check_fields_fit(n_fields, engine.n_features, n_more)
         if parameters.online is None:
             check_prior_strength(parameters.prior_strength, given.total, n_fields)
@@ -189,10 +193,11 @@ def learn_mixture(
     return MixtureFit(learned, activities, monitor)
 
 
-def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct: int) -> int:
+def count_fields(n_components: int | Literal["auto"], n_rows: float, n_distinct: int, n_features: int) -> int:
     """Return the number of fields, as given or chosen."""
     if n_components == "auto":
-        return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, n_distinct)
+        wide = max(_MOST_WEIGHTS // n_features, _FEWEST_OF_WIDE)
+        return min(max(round(n_rows / POINTS_PER_FIELD), FEWEST_FIELDS), MOST_FIELDS, wide, n_distinct)
     if n_components > n_distinct:
         raise InvalidParameterError(
             "{n_components}={given} exceeds the number of distinct rows after normalization ({distinct})",
