@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import mmap
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ import numpy as np
 
 from tnesi.errors import TnesiError
 from tnesi.model.rows import Matrix, arrays_of
-from tnesi.system.memory import free_memory, is_lack_of_memory
+from tnesi.system.memory import drop_pages, free_memory, is_lack_of_memory
 from tnesi.types import Array
 
 BLOCK_ROWS = 10_000
@@ -190,12 +189,12 @@ def _in_blocks(array: Array, size: int) -> Iterator[Array]:
 
     Otherwise, the whole file would end up in memory.
     """
-    mapped: Any = getattr(array, "_mmap", None) if getattr(array, "mode", "") == "r" else None
+    mapped = getattr(array, "mode", "") == "r"
     for start in range(0, len(array), size):
         block = array[start : start + size]
-        yield block if mapped is None else np.array(block)
-        if mapped is not None:
-            mapped.madvise(mmap.MADV_DONTNEED)
+        yield np.array(block) if mapped else block
+        if mapped:
+            drop_pages(array)
 
 
 def array_source(array: Array) -> ArraySource:

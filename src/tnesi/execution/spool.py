@@ -15,7 +15,7 @@ import numpy as np
 from tnesi.errors import InvalidDataError
 from tnesi.execution.store import ArrayStore, FileStore, Store, grain_rows, parts
 from tnesi.model.rows import usable_rows
-from tnesi.system.files import FileWriteError
+from tnesi.system.files import FileWriteError, TemporaryPath
 from tnesi.types import Array
 
 IN_MEMORY = 2**28
@@ -41,18 +41,18 @@ def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -
             advice="set TMPDIR to a folder with more space, or pass a memory-mapped .npy file of uint8 or "
             "float32, which is not copied",
         )
-    file = tempfile.NamedTemporaryFile(prefix="tnesi-rows-", dir=folder)  # noqa: SIM115 - lives as long as the store
+    temporary = TemporaryPath("tnesi-rows-")
     try:
-        copied = _copy(blocks, shape[0], lambda _, block: file.write(block.astype(kept, copy=False).data))
-        file.flush()
+        with temporary.path.open("wb") as file:
+            copied = _copy(blocks, shape[0], lambda _, block: file.write(block.astype(kept, copy=False).data))
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        file.close()
+        temporary.delete()
         raise FileWriteError(
             f"{folder} is full", advice=f"set TMPDIR to a folder with {n_bytes / 1e9:.1f} GB of free space"
         ) from error
-    return FileStore(Path(file.name), kept, shape[0], shape[1], keep=file), *copied
+    return FileStore(temporary.path, kept, shape[0], shape[1], keep=temporary), *copied
 
 
 def _copy(blocks: Iterable[Any], n_rows: int, put: Callable[[int, Array], Any]) -> tuple[Array, int]:

@@ -22,8 +22,7 @@ def remembered(project: str) -> Known:
     """Return token and port of the last server of a project, unless they cannot be read or others could read them."""
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         path = _path(project)
-        about = path.stat()
-        if about.st_mode & 0o077 == 0 and about.st_uid == os.getuid():
+        if _is_private(path):
             found = json.loads(path.read_text())
             token, port = found["token"], found["port"]
             if isinstance(token, str) and _is_token(token) and type(port) is int and 0 < port < 2**16:
@@ -52,6 +51,12 @@ def token_from_environment() -> str | None:
             f"TNESI_STUDIO_TOKEN needs at least {_SHORTEST_TOKEN} letters and digits: unset it to use a random token"
         )
     return token
+
+
+def _is_private(path: Path) -> bool:
+    """Return whether only this user can read a file. On Windows the folder of the user ensures that."""
+    about = path.stat()
+    return not hasattr(os, "getuid") or (about.st_mode & 0o077 == 0 and about.st_uid == os.getuid())
 
 
 def _is_token(text: str) -> bool:

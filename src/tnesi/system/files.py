@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tnesi.errors import InvalidParameterError, TnesiError
+from tnesi.system.locks import lock_file
 
 
 class InUseError(TnesiError, BlockingIOError):
@@ -27,6 +28,36 @@ class FolderNotFoundError(TnesiError, FileNotFoundError):
 
 class FileWriteError(TnesiError, OSError):
     """A file that cannot be written."""
+
+
+class TemporaryPath:
+    """An empty file that is deleted with this object; unlike with `tempfile`, it can be opened by name on any system.
+
+    Examples
+    --------
+    >>> temporary = TemporaryPath("tnesi-")
+    >>> path = temporary.path
+    >>> path.exists()
+    True
+    >>> temporary.delete()
+    >>> path.exists()
+    False
+    """
+
+    def __init__(self, prefix: str) -> None:
+        handle, name = tempfile.mkstemp(prefix=prefix)
+        os.close(handle)
+        self.path = Path(name)
+        self._deletion = weakref.finalize(self, _delete, self.path)
+
+    def delete(self) -> None:
+        """Delete the file now."""
+        self._deletion()
+
+
+def _delete(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
 
 
 @contextmanager
@@ -50,7 +81,7 @@ def replacing(path: str | Path, *, sync: bool = True) -> Iterator[Path]:
     try:
         yield temporary
         if sync:
-            with temporary.open("rb") as file:
+            with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
                 os.fsync(file.fileno())
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         temporary.replace(path)
@@ -68,7 +99,7 @@ def alone_in(folder: Path, *, wait: bool = True) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            lock_file(lock, wait=wait)
         except BlockingIOError as error:
             raise InUseError(f"another process uses {folder}") from error
         yield

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tnesi.errors import InvalidParameterError
 
@@ -47,6 +49,13 @@ def is_lack_of_memory(error: BaseException | None, outside: BaseException | None
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def drop_pages(array: Any) -> None:
+    """Let the system drop the pages of a file that an array maps; otherwise the whole file ends up in memory."""
+    mapped: Any = getattr(array, "_mmap", None) if getattr(array, "mode", "") == "r" else None
+    if hasattr(mapped, "madvise"):  # not on Windows
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _left_by_process(root: Path) -> Iterator[int]:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tnesi.types import Array
 
 _STAMP = np.dtype(np.int64)
-_FLAGS = mmap.MAP_SHARED | mmap.MAP_POPULATE
+_FLAGS = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0)  # Windows and macOS lack them
 _seen: WeakValueDictionary[str, mmap.mmap] = WeakValueDictionary()
 
 
