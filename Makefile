@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
 .PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-sanitized lint \
-        format bench clean
+        format wheel test-wheel test-sdist bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
@@ -77,8 +77,17 @@ format: setup  ## format all sources
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
 
+wheel: setup  ## build the source distribution and the wheels for Linux twice, into dist/; both must be equal
+	$(BIN)/python release/wheels.py --twice
+
+test-wheel:  ## install the wheels in dist/ into empty environments without a compiler and run the demo
+	$(PYTEST) -o pythonpath=release release -k "not source_distribution"
+
+test-sdist:  ## run the quick suite from the tarball in dist/, in an environment of its own
+	$(PYTEST) -n0 -o pythonpath=release release -k source_distribution
+
 bench: setup  ## measure speed, memory and accuracy on MNIST
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove build products
-	rm -rf $(VENV) build demo
+	rm -rf $(VENV) build demo dist

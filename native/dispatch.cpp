@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lanes.h"
+#include "processor.h"
 
 namespace tnesi {
 
@@ -18,12 +19,9 @@ const Lanes* const* available_lanes(int* n) {
         int count = 0;
         found[count++] = &lanes_baseline;
 #ifdef TNESI_X86
-        __builtin_cpu_init();
-        const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        if (avx2) found[count++] = &lanes_avx2;
-        if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-            found[count++] = &lanes_avx512;
+        const Processor here = processor();
+        if (here.avx2) found[count++] = &lanes_avx2;
+        if (here.avx512) found[count++] = &lanes_avx512;
 #endif
         return count;
     }();

@@ -85,7 +85,7 @@ def test_the_instruction_set_can_be_forced() -> None:
         if name in native.instruction_sets():
             assert found.stdout.strip() == name, found.stderr
         else:
-            assert "this processor cannot run these kernels; use one of baseline" in found.stderr
+            assert "this processor does not support these kernels; use one of baseline" in found.stderr
     assert run("from tnesi import kernels; print(kernels.NATIVE)", TNESI_KERNELS="numpy").stdout.strip() == "False"
 
 
