@@ -12,7 +12,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
-.PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-sanitized lint \
+.PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-arm64 test-sanitized lint \
         format wheel test-wheel test-sdist bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -58,6 +58,18 @@ build/sanitized-%.tested: $(NATIVE_SOURCES) $(CXX_FILES)
 	  (cd build/sanitized-$* && ctest -j2 --output-on-failure --timeout 600) && touch $@; \
 	elif [ -n "$$CI" ]; then echo "CI needs cmake and a C++ compiler" >&2; exit 1; \
 	else echo "no cmake or no C++ compiler: the native tests are skipped"; fi
+
+# by zig's compiler and an emulator (Debian: apt install qemu-user-static)
+test-arm64: setup  ## the native tests, compiled for arm64 and emulated
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang==0.17.*"
+	mkdir -p build/arm64
+	printf '#!/bin/sh\nexec "%s" -m ziglang c++ -target aarch64-linux-musl "$$@"\n' "$(CURDIR)/$(BIN)/python" >build/arm64/zig-c++
+	chmod +x build/arm64/zig-c++
+	cmake -S . -B build/arm64/native -DTNESI_NATIVE_TESTS=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=$(CURDIR)/build/arm64/zig-c++ -DCMAKE_EXE_LINKER_FLAGS=-static \
+	  -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static >/dev/null
+	cmake --build build/arm64/native -j$(CORES) >/dev/null
+	cd build/arm64/native && ctest --output-on-failure --timeout 3600
 
 test-sanitized: setup  ## the tests of the kernels through Python, with address and undefined-behavior sanitizers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/sanitized-module \

@@ -89,11 +89,15 @@ void check_step(const Shape& shape, std::size_t seed) {
 }
 
 // t_k = sum_i s_i R_kc / sum_k R_kc for the fields c = ids[i]; r is C x K.
-Doubles naive_vote(const Doubles& r, std::size_t n_classes, const Index* ids, const float* s, std::size_t n) {
+// Sets `close` if rounding decides whether a field has a vote: a step to the mean wipes out old weights only to a
+// residue, whose size and sign depend on fused multiply-adds.
+Doubles naive_vote(const Doubles& r, std::size_t n_classes, const Index* ids, const float* s, std::size_t n,
+                   bool* close = nullptr) {
     Doubles t(n_classes, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
         const double* row = &r[ids[i] * n_classes];
         const double total = std::accumulate(row, row + n_classes, 0.0);
+        if (close && total != 0.0 && std::fabs(total) < 1e-12) *close = true;
         for (std::size_t k = 0; k < n_classes && total > kUnreached; ++k) t[k] += s[i] * row[k] / total;
     }
     return t;
@@ -142,12 +146,13 @@ void check_classes(const Shape& shape, std::size_t seed) {
                 Doubles voice = now;
                 for (std::size_t i = 0; i < now.size() && sized; ++i)
                     voice[i] *= i % k_padded < n_classes ? sizes[i % k_padded] : 0.0;
-                const Doubles vote = naive_vote(voice, k_padded, &p.ids[indptr[n]], &p.s[indptr[n]], p.c_prime);
+                bool close = false;
+                const Doubles vote = naive_vote(voice, k_padded, &p.ids[indptr[n]], &p.s[indptr[n]], p.c_prime, &close);
                 Doubles top = vote;
                 std::sort(top.rbegin(), top.rend());
                 const double above = top[0] - top[1] - threshold;
                 if (above > 0.0) want[n] = std::find(vote.begin(), vote.end(), top[0]) - vote.begin();
-                if (top[0] > 0.0 && std::fabs(above) < 1e-5) want[n] = taught[n];  // too close to call
+                if (close || (top[0] > 0.0 && std::fabs(above) < 1e-5)) want[n] = taught[n];  // too close to call
             }
             if (want[n] >= 0) mass[want[n]] += p.weight[n];
         }
