@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
 .PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-arm64 test-sanitized lint \
-        format wheel test-wheel test-sdist bench clean
+        format wheel test-wheel test-sdist test-oldest bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
@@ -94,6 +94,13 @@ wheel: setup  ## build the source distribution and the wheels for Linux twice, i
 
 test-wheel:  ## install the wheels in dist/ into empty environments without a compiler and run the demo
 	$(PYTEST) -o pythonpath=release release -k "not source_distribution"
+
+test-oldest: setup  ## run the quick suite with the oldest supported versions of all dependencies
+	test -x build/oldest/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python build/oldest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra all --extra frames pyproject.toml -o build/oldest.txt
+	$(BIN)/uv pip install --quiet --python build/oldest --requirement build/oldest.txt
+	$(BIN)/uv pip install --quiet --python build/oldest --constraint build/oldest.txt --editable ".[test]"
+	CI=$(CI) build/oldest/bin/python -m pytest --numprocesses $(CORES) --dist worksteal -m "not slow" -p no:schemathesis -p no:zarr
 
 test-sdist:  ## run the quick suite from the tarball in dist/, in an environment of its own
 	$(PYTEST) -n0 -o pythonpath=release release -k source_distribution

@@ -304,7 +304,7 @@ def test_tuning(digits: Any) -> None:
 def test_a_source_of_sparse_rows_stays_sparse() -> None:
     from tnesi.data import open_data
 
-    X = sparse.random_array((300, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random(300, 40, density=0.2, random_state=0, format="csr")
     X = sparse.csr_array(X + sparse.csr_array(np.eye(300, 40)[:, ::-1] + (np.arange(40) == 0)))
     expected = PoissonMixture(10, random_state=0).fit(X)
     found = PoissonMixture(10, random_state=0).fit(open_data(X).rows)

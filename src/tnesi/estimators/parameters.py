@@ -110,6 +110,10 @@ def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Arr
     if sample_weight is None:
         return None
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():  # scikit-learn refuses this from 1.8 on
+        raise InvalidDataError(
+            "the weights need at least one non-zero number", parameter="sample_weight", advice="omit {sample_weight}"
+        )
     if rescale and (0 < weight.max() < 1 or weight.max() > 1e6):
         weight = weight / weight.max()
     return weight.astype(np.float32)
