@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
 .PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-arm64 test-sanitized lint \
-        format wheel test-wheel test-sdist test-oldest bench clean
+        format wheel test-wheel test-sdist test-oldest fuzz bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
@@ -104,6 +104,11 @@ test-oldest: setup  ## run the quick suite with the oldest supported versions of
 
 test-sdist:  ## run the quick suite from the tarball in dist/, in an environment of its own
 	$(PYTEST) -n0 -o pythonpath=release release -k source_distribution
+
+SECONDS ?= 600
+fuzz: setup  ## coverage-guided fuzzing of all file readers, ten minutes together; SECONDS=60 changes that
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=2.3"
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
 
 bench: setup  ## measure speed, memory and accuracy on MNIST
 	$(BIN)/python benchmarks/run.py

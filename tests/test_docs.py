@@ -25,7 +25,7 @@ from tnesi.cli.app import app
 Array = np.ndarray[Any, Any]
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "SECURITY")), *sorted((ROOT / "docs").glob("*.md"))]
 NOT_RUN = ("needs a network", "installs", "takes hours")
 """The reasons for which an example may be left out."""
 OTHERS = ("pip", "make", "cd", "export")

@@ -142,3 +142,10 @@ def test_round_trip(labels: list[Any]) -> None:
         got = read_labels(path, len(labels))
     assert got.tolist() == labels
     assert got.dtype.kind == ("O" if None in labels else "U" if isinstance(labels[0], str) else "i")
+
+
+@pytest.mark.parametrize("content", [b"\xef", b"\xef\xbb", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_alone(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "labels").write_bytes(content)
+    with pytest.raises(DataError, match="has no labels: write one per line"):
+        read_labels(tmp_path / "labels", 3)

@@ -77,6 +77,8 @@ def _read_text(path: Path, n_rows: int) -> Array:
         table = list(islice(csv.reader(_lines(file, path), delimiter=delimiter), most + 1))
     if len(table) > most:
         raise DataError(f"{path} has more labels than the data has rows ({n_rows})", advice="pass one label per row")
+    if not table:  # for example, part of a byte order mark
+        raise DataError(f"{path} has no labels", advice="write one per line")
     width = max(map(len, table))
     if width < 2:
         return _one_per_line([row[0].strip() if row else "" for row in table], n_rows, path)
