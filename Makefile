@@ -12,7 +12,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 PRELOADED = $(shell c++ -print-file-name=libasan.so) $(shell c++ -print-file-name=libubsan.so)
 
-.PHONY: help setup demo docs test test-python test-quick test-random test-everywhere test-native test-arm64 test-sanitized lint \
+.PHONY: help setup demo docs test test-python coverage test-quick test-random test-everywhere test-native test-arm64 test-sanitized lint \
         format wheel test-wheel test-sdist test-oldest fuzz bench clean
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -36,6 +36,11 @@ test: test-native test-python  ## run all tests
 
 test-python: setup
 	$(PYTEST)
+
+# what other processes run (studio, clusters) does not count
+coverage: setup  ## line and branch coverage of the suite: a table of uncovered lines, and pages in build/coverage/html; TESTS=tests/data selects
+	mkdir -p build/coverage
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage/html $(TESTS)
 
 # its tests do not wait; importing the two plugins takes seconds and only skipped tests need them
 test-quick: WORKERS = $(CORES)
