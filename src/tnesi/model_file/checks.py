@@ -188,11 +188,10 @@ def classes_of(header: Header) -> Array:
     if dtype.kind == "U" and dtype.itemsize * len(values) > 4 * _MOST_CHARACTERS:
         raise ValueError(f"the class names have more than {_MOST_CHARACTERS} characters")
     _require({type(value) for value in values} == {_PYTHON_TYPES[dtype.kind]}, f"classes are of type {dtype}")
-    try:
-        with np.errstate(over="ignore"):
-            classes: Array = np.array(values, dtype=dtype)
-    except OverflowError as error:
-        raise ValueError(f"a class is too large for the type {dtype}") from error
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= min(values) <= max(values) <= np.iinfo(dtype).max:
+        raise ValueError(f"a class is too large for the type {dtype}")
+    with np.errstate(over="ignore"):
+        classes: Array = np.array(values, dtype=dtype)
     known = classes[: len(classes) - header.unknown]
     _require(classes.tolist() == values and len(known) > 1, f"classes are two or more of type {dtype}")
     _require(bool((known[1:] > known[:-1]).all()), "classes are sorted and distinct")

@@ -56,8 +56,8 @@ def preprocess(image: Image) -> Image:
     >>> scan[20:60, 90:100] = 0
     >>> small = preprocess(scan)
     >>> rows, columns = np.nonzero(small)
-    >>> rows.min(), rows.max(), columns.min(), columns.max()
-    (np.int64(4), np.int64(23), np.int64(12), np.int64(16))
+    >>> [int(n) for n in (rows.min(), rows.max(), columns.min(), columns.max())]
+    [4, 23, 12, 16]
     """
     pillow = needed(*_PILLOW)
     ink = 255 - np.asarray(image, np.uint8)
