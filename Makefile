@@ -113,7 +113,7 @@ test-sdist:  ## run the quick suite from the tarball in dist/, in an environment
 SECONDS ?= 600
 fuzz: setup  ## coverage-guided fuzzing of all file readers, ten minutes together; SECONDS=60 changes that
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=2.3"
-	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
+	$(BIN)/python fuzz/fuzz.py --seconds $(SECONDS)
 
 bench: setup  ## measure speed, memory and accuracy on MNIST
 	$(BIN)/python benchmarks/run.py

@@ -84,15 +84,13 @@ def _npy(_: Path) -> Iterator[bytes]:
 
 
 def _npz(_: Path) -> Iterator[bytes]:
-    for write in (
-        lambda out: np.savez(out, X=ROWS, y=LABELS),
-        lambda out: np.savez_compressed(out, X=ROWS),
-        lambda out: sparse.save_npz(out, sparse.csr_array(ROWS)),
-        lambda out: sparse.save_npz(out, sparse.csc_array(ROWS), compressed=False),
-    ):
-        out = io.BytesIO()
-        write(out)
-        yield out.getvalue()
+    files = [io.BytesIO() for _ in range(4)]
+    np.savez(files[0], X=ROWS, y=LABELS)
+    np.savez_compressed(files[1], X=ROWS)
+    sparse.save_npz(files[2], sparse.csr_array(ROWS))
+    sparse.save_npz(files[3], sparse.csc_array(ROWS), compressed=False)
+    for file in files:
+        yield file.getvalue()
 
 
 def _idx(_: Path) -> Iterator[bytes]:
@@ -144,7 +142,12 @@ def _read_h5ad(data: bytes, folder: Path) -> None:
 def _zarr(folder: Path) -> Iterator[bytes]:
     import zarr
 
-    for i, how in enumerate(({"zarr_format": 2}, {"zarr_format": 3}, {"zarr_format": 3, "shards": (4, 4)})):
+    settings: tuple[dict[str, Any], ...] = (
+        {"zarr_format": 2},
+        {"zarr_format": 3},
+        {"zarr_format": 3, "shards": (4, 4)},
+    )
+    for i, how in enumerate(settings):
         store = zarr.create_array(
             folder / str(i),
             shape=ROWS.shape,

@@ -117,7 +117,18 @@ def wheel(python: str, source: Path, tool: Path, folder: Path) -> Path:
         sys.exit("the kernels could not be compiled; pip wheel -v shows the reason")
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{os.uname().machine}"
     path = os.pathsep.join([str(tool.parent), os.environ["PATH"]])
-    auditwheel = [tool, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat", "--wheel-dir", folder, built]
+    auditwheel: list[str | Path] = [
+        tool,
+        "-m",
+        "auditwheel",
+        "repair",
+        "--plat",
+        platform,
+        "--only-plat",
+        "--wheel-dir",
+        folder,
+        built,
+    ]
     run(*auditwheel, PATH=path, SOURCE_DATE_EPOCH=date())
     shutil.rmtree(raw)
     found = max(folder.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)

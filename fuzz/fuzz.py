@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of the file readers: ``make fuzz``, or ``python fuzz/run.py --seconds 60 csv zarr``.
+"""Coverage-guided fuzzing of the file readers: ``make fuzz``, or ``python fuzz/fuzz.py --seconds 60 csv zarr``.
 
 Each target runs in a process of its own for its share of the time. An input that makes it fail is kept in
-build/fuzz/findings; ``python fuzz/run.py --repeat FILE`` runs it again.
+build/fuzz/findings; ``python fuzz/fuzz.py --repeat FILE`` runs it again.
 """
 
 from __future__ import annotations
