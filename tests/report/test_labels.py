@@ -11,7 +11,7 @@ import pytest
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.errors import DoubtfulResultWarning
-from tnesi.report.labels import Doubt, class_names, class_shares, doubts, second_layer_lines
+from tnesi.report.labels import METHODS, Doubt, class_names, class_shares, doubts, second_layer_lines
 
 
 @pytest.fixture
@@ -65,3 +65,15 @@ def test_a_dominant_class_is_reported() -> None:
     assert not any("Warning" in line for line in second_layer_lines(model, with_alarms=False))
     said = second_layer_lines(SimpletronClassifier(mixture, labeling="supervised", random_state=0).fit(X, fair))
     assert not any("Warning" in line for line in said)
+
+
+def test_votes_are_named_with_their_shares(digits: Any) -> None:
+    X, y = digits
+    few = np.where(np.arange(len(y)) < 100, y, -1)
+    clf = SimpletronClassifier(PoissonMixture(60, row_sum=180, max_iter=5, tol=0), random_state=0).fit(X, few)
+    said = second_layer_lines(clf)[0]
+    parts = [f"{method} {100 * share:.0f} %" for method, share in clf.votes_.items()]
+    assert said == f"Several methods vote on the class of a row: {', '.join(parts)}."
+    alone = second_layer_lines(clf.set_params(labeling="logistic").fit_labels(few))[0]
+    assert alone == METHODS["logistic"]
+    assert all(line.endswith(".") for line in METHODS.values())

@@ -14,7 +14,7 @@ from tnesi.types import Array
 DOUBTFUL = 0.8
 """Classes with a lower confidence may be swapped."""
 METHODS = {
-    "vote": "Several methods vote on the class of a row",
+    "vote": "Several methods vote on the class of a row.",
     "clusters": "The labels name clusters of similar rows (clusters).",
     "spreading": "Unlabeled rows got the class of similar rows (spreading).",
     "leading": "The labels led the search for one cluster per class (leading).",
@@ -72,7 +72,7 @@ def second_layer_lines(model: SimpletronClassifier, *, with_alarms: bool = True)
     said = [METHODS[model.settle().labeling_]]
     if votes := model.votes_:
         parts = (f"{name} {100 * share:.0f} %" for name, share in votes.items())
-        said = [f"{METHODS['vote']}: {', '.join(parts)}."] if len(votes) > 1 else said
+        said = [f"{METHODS['vote'][:-1]}: {', '.join(parts)}."] if len(votes) > 1 else said
     shares = class_shares(model)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
