@@ -66,7 +66,8 @@ def label(
     encoder: EncoderName = "auto",
     embed: Embed = None,
     fields: Annotated[
-        str | None, typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, fewer for very wide rows.")
+        str | None,
+        typer.Option(metavar="C", help="Number of fields; auto: a sixth of the rows, fewer for very wide rows."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")
