@@ -13,7 +13,7 @@ from tnesi.model.classifier_model import RowStore
 from tnesi.model.linear_classes import LinearClasses, transformed
 from tnesi.types import Array
 
-_SAMPLE_VALUES = 2**21
+_SAMPLE_VALUES = 2**20
 _FEWEST_ROWS, _MOST_ROWS = 2_000, 20_000
 """Labels that lead learn from a sample of rows with about this many stored values, besides the labeled rows."""
 _MOST_LABELS = 10_000
