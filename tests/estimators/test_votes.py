@@ -12,8 +12,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
-from tnesi.data import few_labels
+from tnesi.data import few_labels, open_data
 from tnesi.errors import InvalidParameterError
+from tnesi.execution import spool
 
 LINEAR = ["leading", "logistic"]
 WAYS = ["clusters", "spreading", "leading", "logistic"]
@@ -131,6 +132,20 @@ def test_pickles(fitted: dict[str, SimpletronClassifier], data: Data, way: str) 
     expected = fast(labeling=way).fit(X, other)
     np.testing.assert_array_equal(again.fit_labels(other).predict_proba(X), expected.predict_proba(X))
     assert again.votes_ == expected.votes_
+
+
+def test_pickles_do_not_need_files_of_rows(data: Data, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows too large for memory stay where they are; other labels are then learned from activities only."""
+    monkeypatch.setattr(spool, "IN_MEMORY", 0)
+    X, _, few = data
+    np.save(tmp_path / "rows.npy", X)
+    clf = fast().fit(open_data(tmp_path / "rows.npy").rows, few)
+    assert clf.fit_labels(few).labeling_ == "vote"
+    packed, expected = pickle.dumps(clf), clf.predict_proba(X)
+    del clf  # and its temporary file
+    again = pickle.loads(packed)
+    np.testing.assert_array_equal(again.predict_proba(X), expected)
+    assert again.fit_labels(few).labeling_ in ("clusters", "spreading")
 
 
 @pytest.mark.parametrize("way", ["auto", *LINEAR])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -60,6 +61,11 @@ class Labeler:
     features: Features | None = None
     _clusters: dict[int, Clusters] = field(default_factory=dict)
     _shares: dict[int, Array] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out rows in a file or on a cluster, which other processes may not be able to read."""
+        readable = self.features is None or self.features.store.in_memory
+        return vars(self) if readable else vars(self) | {"features": None}
 
     @cached_property
     def graphs(self) -> list[FieldGraph]:
