@@ -11,7 +11,7 @@ import pytest
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import open_data
 from tnesi.execution import Local
-from tnesi.labeling.labeler import Labeler
+from tnesi.labeling import second_layer
 from tnesi.prediction import evaluate
 from tnesi.report.labels import class_shares
 
@@ -35,7 +35,7 @@ def interrupted(clf: SimpletronClassifier, X: Any, where: Any, name: str, monkey
             clf.predict(X)
 
 
-@pytest.mark.parametrize(("where", "name"), [(Labeler, "learn"), (SimpletronClassifier, "_keep")])
+@pytest.mark.parametrize(("where", "name"), [(second_layer, "vote"), (SimpletronClassifier, "_keep")])
 def test_ctrl_c_in_the_first_prediction_loses_nothing(
     digits: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, where: Any, name: str
 ) -> None:

@@ -195,7 +195,8 @@ def test_likelihood_of_one_point(new_folder: MakeFolder, likelihood_record: Make
 
 def test_weights(new_folder: MakeFolder, digits: tuple[Any, Any]) -> None:
     folder = new_folder("nist-weights")
-    clf = SimpletronClassifier(PoissonMixture(30, row_sum=180, max_iter=2, tol=0), random_state=0).fit(*digits)
+    mixture = PoissonMixture(30, row_sum=180, max_iter=2, tol=0)
+    clf = SimpletronClassifier(mixture, labeling="supervised", random_state=0).fit(*digits)
     save(clf, folder.path / "digits.tnesi", image_shape=(8, 8), training=False)
     save(clf, folder.path.parent / "outside.tnesi", training=False)
     record = {"task": "digits", "run": 0, "seed": 0, "n_labels": 10, "model": "digits.tnesi"}

@@ -355,8 +355,8 @@ class SimpletronClassifier(FittedClassifier):
                 self._keep(model, stream.names, labeler, stream)
         return self
 
-    def fit_labels(self, y: Any) -> Self:
-        """Relearn the second layer for other labels of the same rows, on the stored activities.
+    def fit_labels(self, y: Any, X: Any = None) -> Self:
+        """Relearn the second layer for other labels of the same rows.
 
         The first layer stays unchanged, so this takes a second where `fit` takes a minute.
 
@@ -364,6 +364,9 @@ class SimpletronClassifier(FittedClassifier):
         ----------
         y : array-like of shape (n_samples,)
             Labels of all rows given to `fit`, or of those with a positive weight.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            The rows that `y` describes. Only a classifier that was loaded from a file, or learned from a Dask array,
+            needs them; without them it names clusters or spreads labels, which needs the stored activities only.
 
         Returns
         -------
@@ -375,9 +378,14 @@ class SimpletronClassifier(FittedClassifier):
             raise InvalidDataError(
                 "not all rows of a stream are kept", advice="pass the rows with labels to partial_fit instead"
             )
-        model, _, label, names = self._relabeled(y)
+        model, rows, label, names = self._relabeled(y)
         seed = int(check_random_state(self._base().random_state).randint(2**31))
-        labeler = self._known_labeler()
+        if X is not None:
+            rows = self._with_store(rows, X)
+            model = replace(model, rows=rows)
+            labeler = new_labeler(rows, model.sizes, self._first_seed(), self._n_threads())
+        else:
+            labeler = self._known_labeler()
         learned = learn_labels(labeler, self._labeling(), label, names, seed)
         with unchanged_on_failure(self):
             self._keep(replace(model, layer=learned.layer, label=label, inferred=learned.inferred), names, labeler)
@@ -492,6 +500,19 @@ class SimpletronClassifier(FittedClassifier):
                 advice="label the rows that suggest() returns, then call partial_fit with these rows",
             )
         return super()._layer()
+
+    def _with_store(self, rows: StoredRows, X: Any) -> StoredRows:
+        """Return the stored rows with the rows themselves: all that were given to `fit`, or those that are stored."""
+        store = read_rows(self, X, None, reset=False).store
+        if rows.number is not None and store.n_rows == rows.n_given:
+            store = ArrayStore(store.take(rows.number))
+        if store.n_rows != len(rows):
+            raise InvalidDataError(
+                f"X has {store.n_rows} rows, but fit has learned from {len(rows)}",
+                parameter="X",
+                advice="pass the same rows",
+            )
+        return replace(rows, store=store)
 
     def _known_labeler(self) -> Labeler:
         """Return the labeler, whose seed is that of the first layer and does not depend on the labels."""

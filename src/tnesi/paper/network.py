@@ -83,7 +83,7 @@ class Network:
         assert data.test is not None
         self.y = data.y[rows]
         began = time.perf_counter()
-        self.classifier = self._kept(keep) or self._learned(classifier, data.X[rows], callback)
+        self.classifier = _without_rows(self._kept(keep) or self._learned(classifier, data.X[rows], callback))
         took = time.perf_counter() - began
         self._test_activities = self.classifier.activities_of(data.test.X)
         self.seconds = time.perf_counter() - began
@@ -134,3 +134,12 @@ class Network:
         layer = self.classifier.model_.layer
         assert layer is not None
         return layer.posterior(self._test_activities)
+
+
+def _without_rows(classifier: Classifier) -> Classifier:
+    """Return a classifier whose second layer learns from activities only, as the networks of the paper do."""
+    model = classifier.model_
+    if not isinstance(classifier, SimpletronClassifier) or model.rows is None:
+        return classifier
+    model = replace(model, rows=replace(model.rows, store=None)).without_labels()
+    return SimpletronClassifier.from_model(model, classifier.mixtures_, classifier.get_params(deep=False))

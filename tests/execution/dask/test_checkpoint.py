@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from scipy.sparse import csr_array
 
 from tnesi import PoissonMixture
 from tnesi.execution import Dask, Local, store
@@ -62,8 +61,3 @@ def test_going_on_gives_the_same_bits(
     np.testing.assert_array_equal(expected.means_, found.means_)
     np.testing.assert_array_equal(expected.score_samples(X), found.score_samples(X))
     assert [r["free_energy"] for r in expected.history_] == [r["free_energy"] for r in found.history_]
-
-
-def test_sparse_rows_are_refused(digits: tuple[Any, Any], client: Client) -> None:
-    with pytest.raises(ValueError, match="on a cluster: leave out execution"):
-        PoissonMixture(10, execution=Dask(client)).fit(csr_array(digits[0]))
