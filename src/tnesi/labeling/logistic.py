@@ -7,21 +7,17 @@ different lengths are comparable.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.rows import Matrix
 from tnesi.types import Array
 
 _VARIANCE = 10.0
-_MAX_ITER = 100
+_MAX_ITER, _SLOPE = 100, 1e-4
 
 
 def variance_scale(roots: Matrix, weight: Array | None) -> float:
@@ -33,27 +29,28 @@ def variance_scale(roots: Matrix, weight: Array | None) -> float:
     return float(np.sqrt(_VARIANCE / variance)) if variance > 1e-12 else 1.0
 
 
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Ignore what scikit-learn says about few iterations and few labels: close to the optimum is enough.
-
-    Filters belong to the whole process: enter this before starting threads, not in each of them.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%", UserWarning)
-        yield
-
-
 def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes: int, scale: float) -> LinearClasses:
-    """Learn from the square roots of the shares of labeled rows; every class has a label.
+    """Learn from the square roots of the shares of labeled rows.
 
-    Call it within :func:`without_warnings`.
+    The loss is that of scikit-learn's LogisticRegression with its default penalty. That class warns about few labels
+    and few iterations, and warnings can only be silenced for all threads of a process.
     """
-    model = LogisticRegression(max_iter=_MAX_ITER).fit(roots.astype(np.float64) * scale, label, weight)
-    coefficients, intercept = model.coef_, model.intercept_
-    if n_classes == 2:
-        coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
-        intercept = np.array([0.0, intercept[0]])
-    weights = np.ascontiguousarray(scale * coefficients.T, dtype=np.float32)
-    return LinearClasses("roots", weights, intercept.astype(np.float32))
+    x = roots.astype(np.float64) * scale
+    w = np.ones(label.size) if weight is None else weight.astype(np.float64)
+    w /= (total := w.sum())
+    penalty = (2 if n_classes == 2 else 1) / total  # two classes share what one has there
+    place = np.arange(label.size), label
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        v = flat.reshape(-1, n_classes)
+        log_t = log_softmax(x @ v[:-1] + v[-1], axis=1)
+        error = np.exp(log_t)
+        error[place] -= 1
+        error *= w[:, None]
+        slope = np.vstack([x.T @ error + penalty * v[:-1], error.sum(axis=0)])
+        return float(penalty / 2 * np.sum(v[:-1] ** 2) - w @ log_t[place]), slope.ravel()
+
+    begin = np.zeros((x.shape[1] + 1) * n_classes)
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITER, "gtol": _SLOPE})
+    v = found.x.reshape(-1, n_classes)
+    return LinearClasses("roots", np.ascontiguousarray(scale * v[:-1], dtype=np.float32), v[-1].astype(np.float32))

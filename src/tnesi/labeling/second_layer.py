@@ -15,7 +15,6 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import with_marker
-from tnesi.labeling.logistic import without_warnings
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
 from tnesi.labeling.voting import vote
@@ -157,8 +156,7 @@ def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> 
         )
     learn = labeler.features.lead if method == "leading" else labeler.features.regress
     points = np.flatnonzero(label >= 0)
-    with without_warnings():
-        votes = (Vote(method, 1.0, learn(points, label[points], names.size)),)
+    votes = (Vote(method, 1.0, learn(points, label[points], names.size)),)
     return _of_votes(
         labeler, SecondLayer(Classes.even(labeler.activities.shape[1], names.size), names, method, votes=votes)
     )

@@ -23,7 +23,6 @@ from tnesi.labeling.calibration import sharpness_for
 from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import TRUST, Labeler, class_shares
 from tnesi.labeling.left_out import LeftOut
-from tnesi.labeling.logistic import without_warnings
 from tnesi.model.classes import Classes, sharpened
 from tnesi.model.classifier_model import Vote
 from tnesi.model.linear_classes import LinearClasses, Transform, transformed
@@ -146,7 +145,7 @@ def _learn_linear(
         return learn(test.points[used], test.label[used], test.n_classes)
 
     rounds = test.rounds()
-    with without_warnings(), ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         classes, *of_rounds = pool.map(fit, [np.ones(test.points.size, bool), *(rest for _, rest in rounds)])
     held = np.zeros((test.points.size, test.n_classes))
     for (out, _), found in zip(rounds, of_rounds, strict=True):
