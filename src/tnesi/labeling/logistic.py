@@ -35,7 +35,9 @@ def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes:
     The loss is that of scikit-learn's LogisticRegression with its default penalty. That class warns about few labels
     and few iterations, and warnings can only be silenced for all threads of a process.
     """
-    x = roots.astype(np.float64) * scale
+    n_features = roots.shape[1]
+    present = np.unique(roots.indices) if sparse.issparse(roots) else np.arange(n_features)
+    x = (roots[:, present] if present.size < n_features else roots).astype(np.float64) * scale  # other weights stay 0
     w = np.ones(label.size) if weight is None else weight.astype(np.float64)
     w /= (total := w.sum())
     penalty = (2 if n_classes == 2 else 1) / total  # two classes share what one has there
@@ -53,4 +55,6 @@ def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes:
     begin = np.zeros((x.shape[1] + 1) * n_classes)
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITER, "gtol": _SLOPE})
     v = found.x.reshape(-1, n_classes)
-    return LinearClasses("roots", np.ascontiguousarray(scale * v[:-1], dtype=np.float32), v[-1].astype(np.float32))
+    weights = np.zeros((n_features, n_classes), np.float32)
+    weights[present] = scale * v[:-1]
+    return LinearClasses("roots", weights, v[-1].astype(np.float32))
