@@ -114,7 +114,7 @@ def gap_to(cell: dict[str, Outcome], peer: str) -> Gap:
 
 
 def gap_to_best(cell: dict[str, Outcome], *, fair: bool = False) -> Gap | None:
-    """Return the largest gap to any peer; `fair` leaves out those that see test rows or are told class sizes.
+    """Return the largest gap to any peer; `fair` leaves out those that see test rows or know class sizes.
 
     None without a peer that has had a draw of tnesi's.
     """

@@ -1,6 +1,6 @@
 """The picture of the peers benchmark: error against labels per class for a few data sets.
 
-Methods that learn from test rows, or are told the sizes of classes, are left out: a user of the others cannot do that.
+Methods that learn from test rows, or know the sizes of the classes, are left out: they know more than a user does.
 """
 
 from __future__ import annotations

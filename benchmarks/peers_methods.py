@@ -46,7 +46,7 @@ class Task:
     y : (N,) array
         Classes of the labeled rows, -1 for the others.
     class_sizes : (K,) array
-        True shares of the classes, for those methods that are told.
+        True shares of the classes, for the methods that use them.
     draw : int
     graph_file : Path
         Where the neighbors of these features are kept.
@@ -106,7 +106,7 @@ class Method:
     sees_test : bool
         Whether it learns from the rows of the test part.
     told_sizes : bool
-        Whether it is told the sizes of the classes.
+        Whether it knows the sizes of the classes.
     slow : bool
         Whether it takes minutes for a draw on many rows.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ _LEGEND = (
     "calibration error of the probabilities in points, in 15 bins of equal width. Time: median processor time of all "
     "threads for learning and predicting with one set of labels; *once* is for what draws share: the first layer on "
     "more than 20,000 rows, and the neighbors of all rows. Memory: the most that was in use, less what was before. "
-    "Notes: ¹ learns from the test rows, too. ² is told the sizes of the classes."
+    "Notes: ¹ learns from the test rows, too. ² knows the sizes of the classes."
 )
 
 
@@ -80,10 +80,9 @@ def _compared(cell: dict[str, Outcome]) -> str:
     if OURS not in cell:
         return ""
     others = {name: outcome for name, outcome in cell.items() if name not in (OURS, LOGISTIC)}
-    mean: Callable[[str], float] = lambda name: cell[name].error.mean  # noqa: E731
-    best = min(others, key=mean, default=None)
+    best = min(others, key=lambda name: others[name].error.mean, default=None)
     shown = [_number(cell[OURS])] + ([_number(cell[LOGISTIC])] if LOGISTIC in cell else ["-"])
-    if all(mean(OURS) <= mean(name) for name in cell):
+    if all(cell[OURS].error.mean <= outcome.error.mean for outcome in cell.values()):
         shown[0] = f"**{shown[0]}**"
     return " / ".join(shown) + (f" / {_number(cell[best])} {best}{_notes(cell[best])}" if best else "")
 
@@ -169,7 +168,7 @@ def summary(cells: Cells) -> str:
         chosen = [where for where in gaps if features in (None, where.features)]
         name = "all features" if features is None else f"{features} features"
         lines.append(f"- {_count(len(chosen), 'cell')} on {name}: {_standing(gaps, chosen)}")
-        lines.append(f"  - without peers that see test rows or are told class sizes: {_standing(fair, chosen)}")
+        lines.append(f"  - without peers that see test rows or know class sizes: {_standing(fair, chosen)}")
     behind = {where: gap for where, gap in gaps.items() if gap.too_far}
     lines += [f"- {_count(len(behind), 'cell')} too far behind the best peer{_listed(behind)}"]
     behind = {where: gap for where, gap in fair.items() if gap.too_far}
