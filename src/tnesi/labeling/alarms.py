@@ -24,14 +24,17 @@ def alarms(model: ClassifierModel) -> list[str]:
         return []
     found = []
     if layer.accuracy is not None and 1 - layer.accuracy > _LIKELY_WRONG:
-        wrong = f"bout {100 * (1 - layer.accuracy):.0f} % of the predictions"
+        percent = f"{100 * (1 - layer.accuracy):.0f} %"
         if model.label is not None and np.bincount(model.label[model.label >= 0]).max() > 1:
             found.append(
-                f"A{wrong} are probably wrong: labels are often predicted wrongly from the others. Label more rows, or "
-                "use data that tell the classes apart."
+                f"About {percent} of the predictions are probably wrong: labels are often predicted wrongly from the "
+                "others. Label more rows, or use data that tell the classes apart."
             )
         else:
-            found.append(f"Up to a{wrong} may be wrong: with so few labels, several methods disagree. Label more rows.")
+            found.append(
+                f"Up to about {percent} of the predictions may be wrong: with so few labels, several methods disagree. "
+                "Label more rows."
+            )
     if model.rows is not None and model.label is not None:
         shares = class_shares(model)
         most = int(shares.argmax())

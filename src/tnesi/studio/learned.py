@@ -9,6 +9,7 @@ import numpy as np
 
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.kernels.blas import single_threaded_blas
+from tnesi.labeling.alarms import alarms
 from tnesi.labeling.second_layer import LabelingParameters, label_confidence, learn_labels
 from tnesi.labeling.suggest import Known
 from tnesi.model.classes import margins
@@ -67,6 +68,11 @@ class Learned:
     def sizes(self) -> Array:
         """How many rows each class has."""
         return np.bincount(self.best, minlength=len(self.names))
+
+    @cached_property
+    def alarms(self) -> list[str]:
+        """Signs that the classes should not be trusted."""
+        return [] if self.model is None else alarms(self.model)
 
     def known(self) -> Known:
         """Return what questions are chosen from."""

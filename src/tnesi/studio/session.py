@@ -16,7 +16,6 @@ from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
 from tnesi.encoders.choice import Encoder
 from tnesi.encoders.image_files import Problem
-from tnesi.labeling.alarms import alarms
 from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
@@ -229,8 +228,9 @@ class Session:
         n_classes = len(view.classes)
         clashes = self._conflicts(view)
         if len(view.labels) + len(view.skips) < self.shown.n_rows:
-            found = [] if learned is None or learned.model is None else alarms(learned.model)
-            note = found[0].rstrip(".") if found and len(view.labels) >= _ALARM_FROM else self._note
+            note = self._note
+            if learned is not None and len(view.labels) >= _ALARM_FROM and learned.alarms:
+                note = learned.alarms[0].rstrip(".")
             kind, text = advice(n_classes, len(clashes), self._steps, note)
         else:
             kind, text = "enough", "Every row has a label or was skipped."
