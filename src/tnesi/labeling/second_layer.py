@@ -26,8 +26,6 @@ from tnesi.types import Array
 
 Method = Literal["auto", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised"]
 METHODS: tuple[Method, ...] = ("auto", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised")
-
-
 _BLOCK = 4096
 
 
@@ -99,10 +97,8 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
     """Learn the second layer of a feed-forward network from labels (class numbers, -1 for none) of the stored rows."""
     method: str = parameters.method
     activities, weight, features = labeler.activities, labeler.weight, labeler.features
-    votes = method == "auto" and features is not None and not parameters.unknown_classes
-    if (label >= 0).all() and (
-        method == "self-labeling" or (method == "auto" and not votes and not parameters.unknown_classes)
-    ):
+    chooses = method == "auto" and not parameters.unknown_classes
+    if (label >= 0).all() and (method == "self-labeling" or (chooses and features is None)):
         method = "supervised"
     if method == "supervised":
         return LayerFit(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
@@ -131,8 +127,8 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
         with single_threaded_blas():
             if method in ("leading", "logistic"):
                 return _learn_linear(labeler, method, label, names)
-            if votes:
-                return _vote(labeler, label, names)
+            if chooses and features is not None:
+                return _vote(labeler, features, label, names)
             layer, method = labeler.learn(label, names.size, method, n_unknown)
     except KeyboardInterrupt:
         average = Classes.average(activities, label, weight, names.size)
@@ -157,37 +153,34 @@ def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> 
     learn = labeler.features.lead if method == "leading" else labeler.features.regress
     points = np.flatnonzero(label >= 0)
     votes = (Vote(method, 1.0, learn(points, label[points], names.size)),)
-    return _of_votes(
-        labeler, SecondLayer(Classes.even(labeler.activities.shape[1], names.size), names, method, votes=votes)
-    )
+    return _of_votes(labeler, labeler.features, votes, names, method)
 
 
-def _vote(labeler: Labeler, label: Array, names: Array) -> LayerFit:
-    assert labeler.features is not None
-    voted = vote(labeler, labeler.features, label, names.size)
-    first = voted.votes[0]
-    method = first.method if len(voted.votes) == 1 else "vote"
-    fields = Classes.even(labeler.activities.shape[1], names.size)
-    layer = SecondLayer(fields, names, method, votes=voted.votes, sharpness=voted.sharpness, accuracy=voted.accuracy)
-    return _of_votes(labeler, layer)
+def _vote(labeler: Labeler, features: Features, label: Array, names: Array) -> LayerFit:
+    voted = vote(labeler, features, label, names.size)
+    method = voted.votes[0].method if len(voted.votes) == 1 else "vote"
+    fitted = _of_votes(labeler, features, voted.votes, names, method, voted.sharpness)
+    return replace(fitted, layer=replace(fitted.layer, accuracy=voted.accuracy))
 
 
-def _of_votes(labeler: Labeler, layer: SecondLayer) -> LayerFit:
+def _of_votes(
+    labeler: Labeler, features: Features, votes: tuple[Vote, ...], names: Array, method: str, sharpness: float = 1.0
+) -> LayerFit:
     """Return the layer with the classes of the fields, which are those of their rows, and the classes of the rows."""
-    assert labeler.features is not None
-    store, activities = labeler.features.store, labeler.activities
-    inferred = np.empty((activities.shape[0], layer.classes.n_classes), np.float32)
+    activities = labeler.activities
+    n_rows, n_fields = activities.shape
+    layer = SecondLayer(Classes.even(n_fields, names.size), names, method, votes=votes, sharpness=sharpness)
+    inferred = np.empty((n_rows, names.size), np.float32)
 
     def infer(start: int) -> None:
         place = slice(start, start + _BLOCK)
-        rows = store.read(place) if layer.needs_rows else None
+        rows = features.store.read(place) if layer.needs_rows else None
         inferred[place] = layer.posterior(activities[place] if layer.needs_activities else None, rows)
 
     with ThreadPoolExecutor(labeler.n_threads) as pool:
-        list(pool.map(infer, range(0, len(inferred), _BLOCK)))
-    classes = Classes.average(
-        activities, inferred.argmax(axis=1).astype(np.int32), labeler.weight, layer.classes.n_classes
-    )
+        list(pool.map(infer, range(0, n_rows, _BLOCK)))
+    best = inferred.argmax(axis=1).astype(np.int32)
+    classes = Classes.average(activities, best, labeler.weight, names.size)
     return LayerFit(replace(layer, classes=classes), inferred=inferred)
 
 

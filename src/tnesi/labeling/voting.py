@@ -99,14 +99,11 @@ def vote(labeler: Labeler, features: Features, label: Array, n_classes: int) -> 
         ("leading", features.lead, "shares"),
         ("logistic", features.regress, "roots"),
     ]
-    clustered = 0.0
     if test.points.size == label.size:
-        trials, linear = [_average(labeler, test, near)], linear[1:]
+        trials, clustered, linear = [_average(labeler, test, near)], 0.0, linear[1:]
     else:
-        trials, clustered = (
-            [_name(labeler, test, near), _spread(labeler, test, near)],
-            labeler.clusters(n_classes).agreement,
-        )
+        trials = [_name(labeler, test, near), _spread(labeler, test, near)]
+        clustered = labeler.clusters(n_classes).agreement
     for method, learn, kind in linear:
         trials.append(_learn_linear(method, learn, features, test, transformed(sampled, kind), labeler.n_threads))
     return _combine(trials, test, clustered, label.size)
@@ -168,14 +165,12 @@ def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: i
     share = np.where(odds < _FAINT * odds.sum(), 0, odds)
     share /= share.sum()
     powers = [sharpness_for(trial.sample, a) for trial, a in zip(trials, accuracy, strict=True)]
-    each = list(zip(trials, share, powers, strict=True))
-    sample = np.sum([x * sharpened(trial.sample, power) for trial, x, power in each], axis=0)
-    held = np.sum(
-        [x * _held(*one) for one, x in zip(zip(trials, powers, accuracy, strict=True), share, strict=True)], axis=0
-    )
+    each = list(zip(trials, share, powers, accuracy, strict=True))
+    sample = np.sum([x * sharpened(trial.sample, power) for trial, x, power, _ in each], axis=0)
+    held = np.sum([x * _held(trial, power, a) for trial, x, power, a in each], axis=0)
     right = _right(held, test) * test.worth(class_shares(sample.argmax(axis=1), test.n_classes))
     expected = float(np.clip(test.expected(right, float(share @ believed)), _LEAST, _MOST))
-    votes = [Vote(trial.method, float(x), trial.classes.sharpened(power)) for trial, x, power in each if x > 0]
+    votes = [Vote(trial.method, float(x), trial.classes.sharpened(power)) for trial, x, power, _ in each if x > 0]
     return Voted(
         votes=tuple(sorted(votes, key=lambda one: -one.share)),
         sharpness=sharpness_for(sample, expected),
