@@ -9,6 +9,7 @@
 namespace tnesi {
 namespace {
 
+constexpr double kFullStep = 1e-12;   // a step that keeps less of a class's weights keeps nothing of them
 constexpr float kFoldBelow = 1e-12f;  // a class's common factor is folded into its weights before it underflows
 
 void fold_scale(const ClassLayer& layer, std::size_t k) {
@@ -64,7 +65,7 @@ struct Gathered {
 
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
-                   std::size_t batch, float rate, float threshold, bool self_label, const float* sizes,
+                   std::size_t batch, double rate, float threshold, bool self_label, const float* sizes,
                    ClassLayer layer, std::int32_t* taught, int n_threads) {
     constexpr std::size_t kGather = 2048;
     const std::size_t chunk = batch * std::max<std::size_t>(1, kGather / batch);
@@ -104,9 +105,11 @@ void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, cons
         }
         for (std::size_t k = 0; k < layer.k; ++k) {
             if (mass[k] == 0.0) continue;
-            // with few labels and a high rate, stop at the mean of the batch instead of overshooting
-            const double eps = std::min(static_cast<double>(rate), 1.0 / mass[k]);
-            layer.scale[k] *= static_cast<float>(1.0 - eps * mass[k]);
+            // with few labels and a high rate, stop at the mean of the batch instead of overshooting; a rounding
+            // error of what is kept of the old weights would count as a vote in fields that only this class reached
+            double eps = rate, kept = 1.0 - rate * mass[k];
+            if (kept < kFullStep) eps = 1.0 / mass[k], kept = 0.0;
+            layer.scale[k] *= static_cast<float>(kept);
             if (layer.scale[k] < kFoldBelow) fold_scale(layer, k);
             step[k] = static_cast<float>(eps) / layer.scale[k];
             set_voice(k);

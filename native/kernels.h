@@ -121,7 +121,7 @@ struct ClassLayer {
 // IN/OUT layer.  OUT taught (N): the label used, or -1.
 void learn_classes(const std::int64_t* indptr, const std::int32_t* indices, const float* values,
                    const std::int32_t* label, const float* weight, const std::int64_t* order, std::size_t n_order,
-                   std::size_t batch, float rate, float threshold, bool self_label, const float* sizes,
+                   std::size_t batch, double rate, float threshold, bool self_label, const float* sizes,
                    ClassLayer layer, std::int32_t* taught, int n_threads);
 
 // A sparse C x C matrix M: row c has values[j] in column indices[j] for indptr[c] <= j < indptr[c + 1].

@@ -227,7 +227,7 @@ void hebbian_step(X x, Vector<const float> scale, OptionalWeight weight, Matrix<
 
 void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
                    Vector<const std::int32_t> label, OptionalWeight weight, Vector<const std::int64_t> order,
-                   std::size_t batch, float rate, float threshold, bool self_label, OptionalWeight sizes,
+                   std::size_t batch, double rate, float threshold, bool self_label, OptionalWeight sizes,
                    Matrix<float> r, std::size_t n_classes, Vector<std::int32_t> taught, int n_threads) {
     const std::size_t n = label.shape(0);
     require_rows(indptr, indices, values, n, r.shape(0));

@@ -299,6 +299,20 @@ def test_learn_classes(p: SimpleNamespace, classes: tuple[int, Any], batch: int,
         np.testing.assert_allclose(one, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", [_native, reference])
+@pytest.mark.parametrize("n", [3, 5, 11, 49])  # 1 - n * (1 / n) is not 0 for 49
+def test_learn_classes_forgets_all_in_a_full_step(kernel: Any, n: int) -> None:
+    """Fields that a step to the mean of the batch does not reach get exactly zero, not a rounding error."""
+    indptr, indices = np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int32)
+    r, taught = np.zeros((2, kernels.padded(2)), np.float32), np.empty(n, np.int32)
+    r[1, :2] = 1  # field 1 belongs to both classes, and all rows have field 0
+    label, order = np.zeros(n, np.int32), np.arange(n)
+    rows = (indptr, indices, np.ones(n, np.float32), label, None, order, n)
+    kernel.learn_classes(*rows, 1 / n, 0.5, False, None, r, 2, taught, 1)
+    np.testing.assert_allclose(r[0, :2], [1, 0], rtol=1e-6)
+    assert r[1, :2].tolist() == [0, 1]
+
+
 @given(problems(), st.sampled_from([16, 32, 48, 112]), st.integers(1, 3), st.integers(1, 40))
 def test_spread(p: SimpleNamespace, k_padded: int, n: int, n_terms: int) -> None:
     c = len(p.w)

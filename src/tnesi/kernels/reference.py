@@ -24,6 +24,9 @@ _AT_ONCE = 1024
 UNREACHED = 1e-30
 """Class weights of unused fields decay; a field whose weights sum to less than this counts as unreached."""
 
+FULL_STEP = 1e-12
+"""A step that keeps less of a class's weights keeps nothing of them."""
+
 
 def _matrix(x: Given, n_columns: int) -> Any:
     """Return `x` as a dense or sparse matrix of float32."""
@@ -319,8 +322,9 @@ def learn_classes(
         points = points[taught[points] >= 0]
         w = np.ones(points.size) if weight is None else weight[points].astype(np.float64)
         mass = np.bincount(taught[points], weights=w, minlength=n_classes)
-        eps = np.minimum(rate, 1 / np.maximum(mass, 1e-300))
-        now *= 1 - eps * mass
+        whole = 1 - rate * mass < FULL_STEP  # stop at the mean of the batch, and keep nothing of the old weights
+        eps = np.where(whole, 1 / np.maximum(mass, 1e-300), rate)
+        now *= np.where(whole, 0, 1 - rate * mass)
         own = taught[points, None]
         np.add.at(now, (fields[points], own), eps[own] * w[:, None] * s[points])
     r[:, :n_classes] = np.where(now < UNREACHED, 0, now)
