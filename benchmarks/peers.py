@@ -9,7 +9,8 @@
 
 Every result is appended to the file of results as a line of JSON, so a run that was interrupted continues where it
 stopped. `--again tnesi` forgets the results of a method first, for example since it has changed; those of the others
-stay, and so do the draws.
+stay, and so do the draws. A record has a digest of its rows: where an encoder has changed them, all methods run again.
+Several processes may share the work, each with a file of results of its own; `cat` joins these.
 
 `--validate` is for choosing between variants of a method without looking at test labels: a seventh of the training
 rows becomes the test part, and other rows are labeled. Keep its results in a file of their own.
@@ -27,6 +28,7 @@ import argparse
 import json
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +38,18 @@ import peers_figure
 import peers_report
 from peak_memory import Cost, measure
 from peers_cells import OURS, cells_of
-from peers_data import FEATURE_KINDS, KINDS, NAMES, FeatureKind, Split, feature_kinds, features_folder, load, validation
+from peers_data import (
+    FEATURE_KINDS,
+    KINDS,
+    NAMES,
+    FeatureKind,
+    Split,
+    digest_of,
+    feature_kinds,
+    features_folder,
+    load,
+    validation,
+)
 from peers_methods import LARGE, METHODS, Method, Prediction, Shared, Task
 from threadpoolctl import threadpool_limits
 
@@ -79,10 +92,12 @@ class Results:
         with self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
-    def forget(self, methods: list[str]) -> None:
-        """Remove the records of some methods."""
-        self.records = [record for record in self.records if record["method"] not in methods]
-        self._done = {key_of(record) for record in self.records}
+    def forget(self, outdated: Callable[[Record], bool]) -> None:
+        """Remove some records."""
+        kept = [record for record in self.records if not outdated(record)]
+        if len(kept) == len(self.records):
+            return
+        self.records, self._done = kept, {key_of(record) for record in kept}
         with replacing(self.path) as temporary:
             temporary.write_text("".join(json.dumps(record) + "\n" for record in self.records))
 
@@ -106,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
     """Run what is missing."""
     results = Results(options.results)
     if options.again:
-        results.forget(options.again)
+        results.forget(lambda record: record["method"] in options.again)
     found_on = {key: machine()[key] for key in ("processor", "threads", "date", "tnesi", "commit")}
     for name in options.data:
         for features in feature_kinds(name):
@@ -133,31 +148,29 @@ def _run_features(name: str, features: FeatureKind, split: Split, options: argpa
                   found_on: Record) -> None:  # fmt: skip
     shared: dict[str, tuple[Any, Shared, float]] = {}
     seed = (1,) if options.validate else ()
+    digest = digest_of(split)
+    results.forget(lambda r: (r["data"], r["features"]) == (name, features) and r["digest"] != digest)
+    facts = {**found_on, "digest": digest}
     for draw in range(options.draws):
         for labels in options.labels:
             few = few_labels(split.y, labels, np.random.default_rng((draw, labels, *seed)))
             if (few >= 0).mean() > 0.5:
                 continue
             cell = Cell(name, features, labels, draw)
-            task = _task(cell, split, few, options.folder)
+            task = _task(cell, split, few, options.folder, digest)
             for method in options.methods:
                 too_slow = METHODS[method].slow and len(few) > LARGE and draw >= options.slow_draws
                 if too_slow or (*cell, method) in results:
                     continue
                 record = {**cell._asdict(), "method": method, **_facts(split, few, METHODS[method])}
-                results.add({**record, **_attempt(method, task, split, shared), **found_on})
+                results.add({**record, **_attempt(method, task, split, shared), **facts})
                 _print(results.records[-1])
 
 
-def _task(cell: Cell, split: Split, few: Array, folder: Path) -> Task:
+def _task(cell: Cell, split: Split, few: Array, folder: Path, digest: str) -> Task:
     of_all = split.y if split.y_test is None else np.concatenate([split.y, split.y_test])
-    graph = folder / f"{cell.data}-{cell.features}-neighbors-{_fingerprint(split)}.npz"
+    graph = folder / f"{cell.data}-{cell.features}-neighbors-{digest}.npz"
     return Task(split.X, split.X_test, few, np.bincount(of_all) / len(of_all), cell.draw, graph)
-
-
-def _fingerprint(split: Split) -> str:
-    """Return a number for the values of the rows, which neighbors depend on."""
-    return f"{split.X.shape[0]}x{split.X.shape[1]}-{float(split.X.sum(dtype=np.float64)):.6g}"
 
 
 def _facts(split: Split, few: Array, method: Method) -> Record:

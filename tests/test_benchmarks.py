@@ -128,7 +128,15 @@ def test_the_run_resumes_and_reports(
     assert of_cell["methods"]["tnesi"]["error"] == pytest.approx(np.mean(tnesi), abs=1e-3)
 
     call(*chosen, "--again", "tnesi")
-    assert [r["method"] for r in peers.read_records(results)] == ["k-NN"] * 4 + ["tnesi"] * 4
+    records = peers.read_records(results)
+    assert [r["method"] for r in records] == ["k-NN"] * 4 + ["tnesi"] * 4
+    assert len({r["digest"] for r in records}) == 2
+
+    other = [{**r, "digest": "of other rows"} if r["features"] == "encoded" else r for r in records]
+    results.write_text("".join(peers.json.dumps(r) + "\n" for r in other))
+    call(*chosen)
+    again = {peers.key_of(r): (r["digest"], r.get("error")) for r in peers.read_records(results)}
+    assert again == {peers.key_of(r): (r["digest"], r.get("error")) for r in records}
     assert capsys.readouterr().err == ""
 
 
