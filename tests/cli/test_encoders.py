@@ -57,10 +57,10 @@ def test_the_encoder_is_a_choice(run: Callable[..., Any], pictures: Path, tmp_pa
         (pictures / name).unlink()
     run("fit", pictures, "--encoder", "none", "-o", tmp_path / "m.tnesi")
     assert not hasattr(load(tmp_path / "m.tnesi"), "steps")
-    assert "Encoded 39 images" in run("fit", pictures, "--encoder", "image", "-o", tmp_path / "m.tnesi").stdout
+    assert "Encoded 39 images" in run("fit", pictures, "--encoder", "images", "-o", tmp_path / "m.tnesi").stdout
     for option, said in (
         (("--encoder", "text"), "holds images, but TextEncoder encodes documents"),
-        (("--encoder", "pixels"), "unknown --encoder pixels: choose one of auto, none, image, text, table, vector"),
+        (("--encoder", "pixels"), "unknown --encoder pixels: choose one of auto, none, images, text, table, vectors"),
         (("--encoder", "table", "--embed", "x"), "--embed is for documents and images"),
     ):
         assert said in run("fit", pictures, *option, "-o", tmp_path / "n.tnesi", code=1).stderr

@@ -29,7 +29,7 @@ EncoderName = Annotated[
         "--encoder",
         metavar="NAME",
         rich_help_panel=ENCODING,
-        help="auto, image, text, table, vector, or none for counts and spectra.",
+        help="auto, images, text, table, vectors, or none for counts and spectra.",
     ),
 ]
 Embed = Annotated[
@@ -53,10 +53,10 @@ def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
             name=name,
             names=", ".join(ENCODERS),
         )
-    if embed is not None and name not in ("auto", "image", "text"):
+    if embed is not None and name not in ("auto", "images", "text"):
         raise InvalidParameterError(
             "{embed} is for documents and images",
-            advice="omit {encoder}, or use {encoder:text} or {encoder:image}",
+            advice="omit {encoder}, or use {encoder:text} or {encoder:images}",
             parameter="embed",
         )
     if name == "none":
@@ -64,7 +64,7 @@ def choose_encoder(name: str, embed: str | None, data: Data) -> Encoder | None:
     chosen: Any = encoder_name_for(data) if name == "auto" else name
     if chosen is None and embed is None:
         return None
-    return new_encoder(chosen if embed is None or chosen == "image" else "text", embed)
+    return new_encoder(chosen if embed is None or chosen == "images" else "text", embed)
 
 
 def fit_and_encode(

@@ -18,25 +18,20 @@ from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
 Encoder = ImageEncoder | TextEncoder | TableEncoder | VectorEncoder
-EncoderName = Literal["image", "text", "table", "vector"]
+EncoderName = Literal["images", "text", "table", "vectors"]
 ENCODERS: dict[str, type[Encoder]] = {
-    "image": ImageEncoder,
+    "images": ImageEncoder,
     "text": TextEncoder,
     "table": TableEncoder,
-    "vector": VectorEncoder,
+    "vectors": VectorEncoder,
 }
-_ENCODES: dict[type[Encoder], tuple[Kind, ...]] = {
-    ImageEncoder: ("images",),
-    TextEncoder: ("documents",),
-    TableEncoder: ("table", "numbers"),
-    VectorEncoder: ("numbers",),
+_KINDS: dict[Kind, tuple[str, tuple[type[Encoder], ...]]] = {
+    "images": ("images", (ImageEncoder,)),
+    "documents": ("documents", (TextEncoder,)),
+    "table": ("a table with columns of texts", (TableEncoder,)),
+    "numbers": ("rows of numbers", (TableEncoder, VectorEncoder)),
 }
-_IN_WORDS: dict[Kind, str] = {
-    "images": "images",
-    "documents": "documents",
-    "table": "a table with columns of texts",
-    "numbers": "rows of numbers",
-}
+"""Each kind of data in words, and the encoders for it."""
 _FEW_COLUMNS = 50
 """Rows with fewer columns are measurements; with more, counts, histograms or spectra."""
 _LOOKED_AT = 2000
@@ -47,7 +42,7 @@ def encoder_name_for(data: Data) -> EncoderName | None:
     rows = data.rows
     match rows.kind:
         case "images":
-            return "image"
+            return "images"
         case "documents":
             return "text"
         case "table":
@@ -56,7 +51,7 @@ def encoder_name_for(data: Data) -> EncoderName | None:
     if sparse.issparse(first):
         return None
     if (first < 0).any():
-        return "vector" if rows.n_features >= _FEW_COLUMNS else "table"
+        return "vectors" if rows.n_features >= _FEW_COLUMNS else "table"
     if rows.feature_names is not None and (rows.n_features < _FEW_COLUMNS or unequal_columns(data) is not None):
         return "table"
     return None
@@ -65,7 +60,7 @@ def encoder_name_for(data: Data) -> EncoderName | None:
 def new_encoder(name: EncoderName, model: str | None = None) -> Encoder:
     """Return an unfitted encoder; `model` is the name of one that embeds pictures or documents."""
     if model is not None:
-        return ImageEncoder(model=model) if name == "image" else TextEncoder(model=model)
+        return ImageEncoder(model=model) if name == "images" else TextEncoder(model=model)
     return ENCODERS[name]()
 
 
@@ -98,11 +93,11 @@ def encoder_for(data: Any) -> Encoder | None:
 
 def check_kind(encoder: Encoder, data: Data) -> None:
     """Raise an error if an encoder does not encode data of this kind."""
-    kinds = _ENCODES[type(encoder)]
-    if data.rows.kind not in kinds:
+    found, encoders = _KINDS[data.rows.kind]
+    if type(encoder) not in encoders:
+        encoded = " or ".join(words for words, encoders in _KINDS.values() if type(encoder) in encoders)
         raise DataError(
-            f"{data.name} holds {_IN_WORDS[data.rows.kind]}, but {type(encoder).__name__} encodes "
-            f"{' or '.join(_IN_WORDS[kind] for kind in kinds)}",
+            f"{data.name} holds {found}, but {type(encoder).__name__} encodes {encoded}",
             advice="pass data of that kind",
         )
 
@@ -161,11 +156,9 @@ def make_classifier(
     >>> bool(clf.score(digits.images[100:], digits.target[100:]) > 0.9)
     True
     """
-    names = {"images": "image", "text": "text", "table": "table", "vectors": "vector", "counts": None}
-    if kind not in names:
-        raise ValueError(f"kind={kind!r}: pass one of {', '.join(map(repr, names))}")
-    name = names[kind]
-    if encoder is None and name is not None:
-        encoder = ENCODERS[name]()
+    if kind != "counts" and kind not in ENCODERS:
+        raise ValueError(f"kind={kind!r}: pass one of {', '.join(map(repr, ENCODERS))}, 'counts'")
+    if encoder is None and kind != "counts":
+        encoder = ENCODERS[kind]()
     classifier = SimpletronClassifier(mixture, **parameters)
     return Pipeline([("encoder", "passthrough" if encoder is None else encoder), ("classifier", classifier)])
