@@ -17,7 +17,7 @@ from tnesi.data import few_labels
 from tnesi.estimators.stored_parameters import plain_parameters
 from tnesi.labeling import clusters
 from tnesi.labeling.labeler import Labeler
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 
 METHODS = ["auto", "self-labeling", "clusters", "spreading"]
 Data = tuple[Any, Any, Any]
@@ -254,7 +254,9 @@ def test_parameters_that_are_refused(data: Data, parameters: dict[str, Any], mes
 # Ctrl-C
 
 
-@pytest.mark.parametrize("place", [(Labeler, "learn"), (Classes, "learn_epoch"), (clusters, "linear_sum_assignment")])
+@pytest.mark.parametrize(
+    "place", [(Labeler, "learn"), (FieldClasses, "learn_epoch"), (clusters, "linear_sum_assignment")]
+)
 def test_ctrl_c_leaves_a_usable_classifier(data: Data, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]) -> None:
     X, y, few = data
     expected = fast(labeling="clusters").fit(X, few)

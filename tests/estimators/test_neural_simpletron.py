@@ -15,7 +15,7 @@ from tnesi import PoissonMixture
 from tnesi.data import few_labels
 from tnesi.execution import Local
 from tnesi.paper import EM, NeuralSimpletron, OnlineRule, presets
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 
 Data = tuple[Any, Any, Any]
 
@@ -174,7 +174,7 @@ def test_blank_rows_are_mentioned_once(data: Data) -> None:
 def test_ctrl_c_in_the_second_layer_warns(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, few = data
     with monkeypatch.context() as patch:
-        patch.setattr(TopLayer, "epoch", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(ClassLearner, "epoch", Mock(side_effect=KeyboardInterrupt))
         with pytest.warns(ConvergenceWarning, match="second layer was interrupted"):
             clf = network().fit(X, few)
     assert np.isfinite(clf.predict_proba(X)).all()

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import few_labels
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
@@ -213,13 +213,13 @@ def test_ctrl_c_in_the_second_layer_warns(data: tuple[Any, Any, Any], monkeypatc
     clf = fast(labeling="self-labeling").fit(X, few)
     passes = []
 
-    def interrupted(*arguments: Any, inner: Any = TopLayer.epoch) -> None:
+    def interrupted(*arguments: Any, inner: Any = ClassLearner.epoch) -> None:
         passes.append(1)
         if len(passes) == 4:
             raise KeyboardInterrupt
         inner(*arguments)
 
-    monkeypatch.setattr(TopLayer, "epoch", interrupted)
+    monkeypatch.setattr(ClassLearner, "epoch", interrupted)
     with pytest.warns(ConvergenceWarning, match="second layer was interrupted"):
         clf.fit_labels(few)
     assert clf.score(X, y) > 0.7

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tnesi.labeling import labeler as labeler_module
 from tnesi.labeling.labeler import Labeler, _best_steps, _beyond_chance
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 
 Planted = Callable[..., Any]
 
@@ -20,7 +20,7 @@ def labeler_of(s: sparse.csr_array, weight: Any = None, seed: int = 0, n_threads
     return Labeler(s, [s.shape[1]], weight, seed, n_threads)
 
 
-def error(layer: Classes, s: sparse.csr_array, truth: Any) -> float:
+def error(layer: FieldClasses, s: sparse.csr_array, truth: Any) -> float:
     return 100 * float(np.mean(layer.posterior(s).argmax(axis=1) != truth))
 
 

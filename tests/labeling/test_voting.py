@@ -15,7 +15,7 @@ from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.voting import Trial, Voted, vote
-from tnesi.model.classes import Classes, sharpened
+from tnesi.model.classes import FieldClasses, sharpened
 from tnesi.model.classifier_model import SecondLayer
 from tnesi.model.linear_classes import LinearClasses
 
@@ -48,7 +48,7 @@ def voted(data: tuple[Any, Any, Any], label: Any, n_classes: int = 4, n_threads:
 
 def posterior(found: Voted, data: tuple[Any, Any, Any], n_classes: int = 4) -> Any:
     X, _, s = data
-    fields = Classes.even(s.shape[1], n_classes)
+    fields = FieldClasses.even(s.shape[1], n_classes)
     layer = SecondLayer(fields, np.arange(n_classes), "vote", votes=found.votes, sharpness=found.sharpness)
     return layer.posterior(s, X)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tnesi.model.classes import Classes, margins, sums_by_class
+from tnesi.model.classes import FieldClasses, margins, sums_by_class
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def activities(rng: np.random.Generator) -> sparse.csr_array:
 def test_average_is_the_mean_of_the_activities(activities: sparse.csr_array, rng: np.random.Generator) -> None:
     taught = rng.integers(-1, 3, 60).astype(np.int32)
     weight = rng.integers(1, 4, 60).astype(np.float32)
-    r = Classes.average(activities, taught, weight, 3).weights
+    r = FieldClasses.average(activities, taught, weight, 3).weights
     for k in range(3):
         chosen = taught == k
         expected = np.average(activities.toarray()[chosen], axis=0, weights=weight[chosen])
@@ -26,7 +26,7 @@ def test_average_is_the_mean_of_the_activities(activities: sparse.csr_array, rng
 
 
 def test_the_online_rule_keeps_rows_normalized(activities: sparse.csr_array, rng: np.random.Generator) -> None:
-    layer = Classes.even(8, 3)
+    layer = FieldClasses.even(8, 3)
     label = rng.integers(-1, 3, 60).astype(np.int32)
     for rate in (0.001, 0.1, 5.0):
         layer.learn_epoch(
@@ -37,7 +37,7 @@ def test_the_online_rule_keeps_rows_normalized(activities: sparse.csr_array, rng
 
 
 def test_posterior_where_no_class_has_reached() -> None:
-    layer = Classes.average(sparse.csr_array(np.eye(4, dtype=np.float32)), np.array([0, 1, -1, -1]), None, 2)
+    layer = FieldClasses.average(sparse.csr_array(np.eye(4, dtype=np.float32)), np.array([0, 1, -1, -1]), None, 2)
     t = layer.posterior(sparse.csr_array(np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, 0.5, 0.5, 0]])))
     np.testing.assert_allclose(t, [[1, 0], [0.5, 0.5], [0, 1]])
 
@@ -46,7 +46,7 @@ def test_threshold_is_strict() -> None:
     """A point exactly at the threshold does not teach."""
     activities = sparse.csr_array(np.array([[0.75, 0.25]], np.float32))
     for threshold, expected in ((0.5, -1), (0.49, 0)):
-        layer = Classes.even(2, 2)
+        layer = FieldClasses.even(2, 2)
         layer.r[:, :2] = np.eye(2)
         taught = layer.learn_epoch(
             activities,
@@ -62,7 +62,7 @@ def test_threshold_is_strict() -> None:
 
 
 def test_prior_table(activities: sparse.csr_array) -> None:
-    layer = Classes.average(activities, np.arange(60, dtype=np.int32) % 3, None, 3)
+    layer = FieldClasses.average(activities, np.arange(60, dtype=np.int32) % 3, None, 3)
     table = layer.prior_table()
     assert np.isfinite(table).all()
     np.testing.assert_allclose(np.exp(table[0]), layer.weights.sum(axis=0), rtol=1e-5)
@@ -72,7 +72,7 @@ def test_prior_table(activities: sparse.csr_array) -> None:
 def test_weights_that_decay_to_nothing_do_no_harm() -> None:
     """Fields that nobody visits lose their class weights; they must neither win nor turn into NaN."""
     activities = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.4, 0.1]], np.float32))
-    layer = Classes.even(3, 2)
+    layer = FieldClasses.even(3, 2)
     label = np.array([0, 1, -1], np.int32)
     for _ in range(400):
         taught = layer.learn_epoch(
@@ -86,11 +86,11 @@ def test_weights_that_decay_to_nothing_do_no_harm() -> None:
 def test_sizes_are_those_of_the_points_that_teach(activities: sparse.csr_array, rng: np.random.Generator) -> None:
     taught = rng.integers(-1, 3, 60).astype(np.int32)
     weight = rng.integers(1, 4, 60).astype(np.float32)
-    layer = Classes.average(activities, taught, weight, 3, sized=True)
+    layer = FieldClasses.average(activities, taught, weight, 3, sized=True)
     assert layer.sizes is not None
     expected = np.bincount(taught[taught >= 0], weight[taught >= 0])
     np.testing.assert_allclose(layer.sizes, expected / expected.sum(), atol=1e-4)
-    nobody = Classes.average(activities, np.full(60, -1, np.int32), None, 3, sized=True)
+    nobody = FieldClasses.average(activities, np.full(60, -1, np.int32), None, 3, sized=True)
     np.testing.assert_allclose(nobody.sizes, 1 / 3)
 
 
@@ -98,18 +98,18 @@ def test_shares_of_the_fields(rng: np.random.Generator) -> None:
     """A layer says p(k | c) of a field as it was told, and nothing of fields without any share."""
     shares, mass = rng.dirichlet(np.ones(3), 8), rng.random(8) + 0.1
     each_field = sparse.csr_array(np.eye(8, dtype=np.float32))
-    layer = Classes.from_shares(5 * shares, mass)
+    layer = FieldClasses.from_shares(5 * shares, mass)
     np.testing.assert_allclose(layer.posterior(each_field), shares, atol=1e-6)
     np.testing.assert_allclose(layer.sizes, mass @ shares / mass.sum())
     np.testing.assert_allclose(layer.weights.sum(axis=1), 1, rtol=1e-5)
     shares[2] = 0
-    np.testing.assert_allclose(Classes.from_shares(shares, mass).posterior(each_field)[2], 1 / 3)
+    np.testing.assert_allclose(FieldClasses.from_shares(shares, mass).posterior(each_field)[2], 1 / 3)
 
 
 @pytest.mark.parametrize("sharpness", [1e-2, 0.5, 3.0, 1e4])
 def test_sharpness_is_a_power(activities: sparse.csr_array, rng: np.random.Generator, sharpness: float) -> None:
     weights = rng.dirichlet(np.ones(8), 3)
-    plain, sharp = (Classes.from_weights(weights, sharpness=s).posterior(activities) for s in (1.0, sharpness))
+    plain, sharp = (FieldClasses.from_weights(weights, sharpness=s).posterior(activities) for s in (1.0, sharpness))
     np.testing.assert_array_equal(sharp.argmax(axis=1), plain.argmax(axis=1))
     log = sharpness * np.log(plain)
     expected = np.exp(log - log.max(axis=1, keepdims=True))

@@ -13,7 +13,7 @@ import pytest
 from safetensors import safe_open
 
 from tnesi import PoissonMixture, SelfLabeling, SimpletronClassifier, load, save
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import Vote
 from tnesi.model.linear_classes import TRANSFORMS, LinearClasses
 from tnesi.model_file import ModelFileError, read_header
@@ -302,7 +302,7 @@ def voting() -> SimpletronClassifier:
     rng = np.random.default_rng(0)
     clf = SimpletronClassifier(PoissonMixture(8, **SMALL), labeling="spreading")
     model = clf.fit(rng.random((24, 6)), [0, 1, 2] * 4 + [-1] * 12).model_
-    of_fields = Classes.from_weights(rng.dirichlet(np.ones(8), 3), rng.dirichlet(np.ones(3)), 1.7)
+    of_fields = FieldClasses.from_weights(rng.dirichlet(np.ones(8), 3), rng.dirichlet(np.ones(3)), 1.7)
     linear = [
         LinearClasses(kind, rng.normal(size=(6, 3)).astype(np.float32), rng.normal(size=3).astype(np.float32))
         for kind in TRANSFORMS

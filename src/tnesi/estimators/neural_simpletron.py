@@ -26,7 +26,7 @@ from tnesi.training.committee import learn_committee
 from tnesi.training.mixture import DEFAULT_TRUNCATION, MixtureParameters
 from tnesi.training.monitor import listener_for
 from tnesi.training.rules import EM, OnlineRule
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
 
 
@@ -138,8 +138,8 @@ class NeuralSimpletron(FittedClassifier):
                 label, names = present_labels(label, names, given.present)
             random = check_random_state(self.random_state)
             seed, top_seed = (int(random.randint(2**31)) for _ in range(2))
-            top = self._top_layer(label, names.size, given.weight, top_seed) if names.size else None
-            along = top if isinstance(self._rule, OnlineRule) or self.recurrent else None
+            learner = self._class_learner(label, names.size, given.weight, top_seed) if names.size else None
+            along = learner if isinstance(self._rule, OnlineRule) or self.recurrent else None
             run = self.execution or Local()
             committee = learn_committee(
                 given, self._parameters(), [seed], listener_for(self.verbose, run.callback), along
@@ -148,12 +148,12 @@ class NeuralSimpletron(FittedClassifier):
             models = tuple(mixture.model for mixture in committee.mixtures)
             model = ClassifierModel(models, recurrent=bool(self.recurrent), rows=rows, label=label)
             warning = None
-            if top is not None:
+            if learner is not None:
                 if along is None:
-                    top.begin(rows.activities.shape[1])
+                    learner.begin(rows.activities.shape[1])
                 if isinstance(self._rule, EM):
-                    top.learn(rows.activities)
-                model, warning = replace(model, layer=self._layer_of(top, names)), interruption(top)
+                    learner.learn(rows.activities)
+                model, warning = replace(model, layer=self._layer_of(learner, names)), interruption(learner)
             parameters = {
                 "n_components": self.n_components,
                 "truncation": self.truncation,
@@ -192,12 +192,14 @@ class NeuralSimpletron(FittedClassifier):
                 advice="call fit instead",
             )
         model, rows, label, names = self._relabeled(y)
-        top = self._top_layer(label, names.size, rows.weight, int(check_random_state(self.random_state).randint(2**31)))
-        top.begin(rows.activities.shape[1])
-        top.learn(rows.activities)
+        learner = self._class_learner(
+            label, names.size, rows.weight, int(check_random_state(self.random_state).randint(2**31))
+        )
+        learner.begin(rows.activities.shape[1])
+        learner.learn(rows.activities)
         with unchanged_on_failure(self):
-            self._keep_model(replace(model, layer=self._layer_of(top, names), label=label))
-        if warning := interruption(top):
+            self._keep_model(replace(model, layer=self._layer_of(learner, names), label=label))
+        if warning := interruption(learner):
             warnings.warn(warning, stacklevel=2)
         return self
 
@@ -245,9 +247,9 @@ class NeuralSimpletron(FittedClassifier):
         rule = self._rule
         return MixtureParameters(**given, max_iter=rule.max_iter, tol=rule.tol, prior_strength=rule.prior_strength)
 
-    def _top_layer(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> TopLayer:
+    def _class_learner(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> ClassLearner:
         exact = isinstance(self._rule, EM)
-        return TopLayer(
+        return ClassLearner(
             label=label,
             weight=weight,
             n_classes=n_classes,
@@ -262,5 +264,5 @@ class NeuralSimpletron(FittedClassifier):
             rng=np.random.default_rng(seed),
         )
 
-    def _layer_of(self, top: TopLayer, names: Array) -> SecondLayer:
-        return SecondLayer(top.classes, names, "self-labeling" if self.self_labeling else "supervised")
+    def _layer_of(self, learner: ClassLearner, names: Array) -> SecondLayer:
+        return SecondLayer(learner.classes, names, "self-labeling" if self.self_labeling else "supervised")

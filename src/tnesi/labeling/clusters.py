@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tnesi.model.classes import Classes, margins
+from tnesi.model.classes import FieldClasses, margins
 from tnesi.types import Array
 
 RESTARTS = 4
@@ -59,7 +59,7 @@ def find_clusters(
     """
     unlabeled = np.full(activities.shape[0], -1, np.int32)
 
-    def run(number: int) -> tuple[float, int, Classes, Array]:
+    def run(number: int) -> tuple[float, int, FieldClasses, Array]:
         rng = np.random.default_rng((seed, number))
         layer = _random_layer(activities.shape[1], n_clusters, rng)
         self_label(layer, activities, unlabeled, weight, rng, _SETTLE, CLEAR)
@@ -93,10 +93,10 @@ def refine(
     *,
     passes: Sequence[tuple[float, float]] = REFINE,
     sized: bool = True,
-) -> Classes:
+) -> FieldClasses:
     """Return the layer of a partition into classes, refined with the labels."""
     given = label >= 0
-    initial = Classes.average(activities, np.where(given, label, place), weight, n_classes, sized=sized)
+    initial = FieldClasses.average(activities, np.where(given, label, place), weight, n_classes, sized=sized)
 
     def run(number: int) -> Array:
         layer, rng = copy.deepcopy(initial), np.random.default_rng((seed, number))
@@ -107,11 +107,11 @@ def refine(
     with ThreadPoolExecutor(min(n_threads, _ORDERS)) as pool:
         t: Array = np.mean(list(pool.map(run, range(_ORDERS))), axis=0)
     clear = np.where(margins(t) > CLEAR, t.argmax(axis=1), -1)
-    return Classes.average(activities, np.where(given, label, clear), weight, n_classes, sized=sized)
+    return FieldClasses.average(activities, np.where(given, label, clear), weight, n_classes, sized=sized)
 
 
 def self_label(
-    layer: Classes,
+    layer: FieldClasses,
     activities: sparse.csr_array,
     label: Array,
     weight: Array | None,
@@ -139,7 +139,7 @@ def self_label(
             layer.measure_sizes(taught, weight)
 
 
-def _random_layer(n_fields: int, n_classes: int, rng: np.random.Generator) -> Classes:
+def _random_layer(n_fields: int, n_classes: int, rng: np.random.Generator) -> FieldClasses:
     weights = np.full((n_classes, n_fields), _FAINT / n_fields)
     weights[rng.integers(n_classes, size=n_fields), np.arange(n_fields)] = n_classes / n_fields
-    return Classes.from_weights(weights)
+    return FieldClasses.from_weights(weights)

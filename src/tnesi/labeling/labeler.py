@@ -17,7 +17,7 @@ from tnesi.labeling.features import Features
 from tnesi.labeling.graph import FieldGraph
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import evidence, name_clusters, shares_of, surroundings
-from tnesi.model.classes import Classes, normalized, sharpened
+from tnesi.model.classes import FieldClasses, normalized, sharpened
 from tnesi.types import Array
 
 _NEARBY, _FAR, FAR_IN_TESTS = (10, 30), 300, 100
@@ -94,7 +94,7 @@ class Labeler:
             self._shares[n] = shares_of(self.activities, self.clusters(n).place, n)
         return surroundings(self.activities[points], self._shares[n])
 
-    def learn(self, label: Array, n_classes: int, method: str, n_unknown: int = 0) -> tuple[Classes, str]:
+    def learn(self, label: Array, n_classes: int, method: str, n_unknown: int = 0) -> tuple[FieldClasses, str]:
         """Learn a second layer from labels (-1 for none); return it and the method used.
 
         `method` is "clusters", "spreading", or "auto" for the better one.
@@ -110,11 +110,11 @@ class Labeler:
             return self.name(label, n_classes), "clusters"
         return self._spread(test, layers, held)[0], "spreading"
 
-    def spread(self, test: LeftOut) -> tuple[Classes, Array]:
+    def spread(self, test: LeftOut) -> tuple[FieldClasses, Array]:
         """Return the layer that spreading learns, and the probabilities of held-out labels (L x K)."""
         return self._spread(test, *self._try_spreading(test))
 
-    def _spread(self, test: LeftOut, layers: list[list[Classes]], held: Array) -> tuple[Classes, Array]:
+    def _spread(self, test: LeftOut, layers: list[list[FieldClasses]], held: Array) -> tuple[FieldClasses, Array]:
         right = _right(held, test)
         best = _best_steps(right[:, :, 0], test.n_classes)
         sized = self._has_sizes(layers[best], test, right[:, best])
@@ -125,7 +125,7 @@ class Labeler:
             refined = layer.sharpened(sharpness)
         return refined, sharpened(held, sharpness)
 
-    def name(self, label: Array, n_classes: int, n_unknown: int = 0) -> Classes:
+    def name(self, label: Array, n_classes: int, n_unknown: int = 0) -> FieldClasses:
         """Return the layer of clusters that are named by the labels and then refined with them.
 
         With `n_unknown` there are more clusters than classes; the remaining clusters form the last, unknown class.
@@ -144,7 +144,7 @@ class Labeler:
         place: Array = class_of[self.clusters(n).place]
         return place
 
-    def _has_sizes(self, layers: Sequence[Classes], test: LeftOut, right: Array) -> bool:
+    def _has_sizes(self, layers: Sequence[FieldClasses], test: LeftOut, right: Array) -> bool:
         """Return whether classes have the sizes that spreading estimates, or equal sizes.
 
         The default is equal sizes, unless held-out labels (`right` says which of them each layer predicts) favor the
@@ -158,7 +158,7 @@ class Labeler:
         gain = (right[:, 1] - right[:, 0]) * test.worth(class_shares(guess, test.n_classes))
         return bool(_beyond_chance(gain, test.n_classes))
 
-    def _refined(self, layer: Classes, test: LeftOut, right: Array, *, sized: bool) -> Classes | None:
+    def _refined(self, layer: FieldClasses, test: LeftOut, right: Array, *, sized: bool) -> FieldClasses | None:
         """Return the layer refined by a few passes of self-labeling, which sharpens the borders, or None.
 
         None is returned if labels are too few or rarely predicted, or if the passes change many rows: self-labeling
@@ -174,7 +174,7 @@ class Labeler:
 
     def spread_layers(
         self, points: Array, label: Array, n_classes: int, far: int, n_threads: int
-    ) -> list[list[Classes]]:
+    ) -> list[list[FieldClasses]]:
         """Return layers after 10, 30 and `far` steps: each with equal class sizes, and with estimated ones.
 
         Each layer is averaged with that of 30 steps and estimated sizes, which is more accurate near labels: many steps
@@ -191,9 +191,9 @@ class Labeler:
         of_steps = [normalized(np.concatenate(of_mixtures)) for of_mixtures in zip(*shares, strict=True)]
         of_one_size = [normalized(q / np.maximum(self.mass @ q, _LEAST)) for q in of_steps]
         ways = zip(of_one_size, of_steps, strict=True)
-        return [[Classes.from_shares(q + of_steps[1], self.mass) for q in both] for both in ways]
+        return [[FieldClasses.from_shares(q + of_steps[1], self.mass) for q in both] for both in ways]
 
-    def _try_spreading(self, test: LeftOut) -> tuple[list[list[Classes]], Array]:
+    def _try_spreading(self, test: LeftOut) -> tuple[list[list[FieldClasses]], Array]:
         """Spread all labels, and the remaining labels of each round of cross-validation.
 
         Returns the layers of all labels (see `spread_layers`), and the probabilities of held-out labels in each
@@ -203,7 +203,7 @@ class Labeler:
         tasks = [(np.ones(test.points.size, bool), _FAR), *((rest, FAR_IN_TESTS) for _, rest in test.rounds())]
         each = max(1, self.n_threads // len(tasks))
 
-        def spread(task: tuple[Array, int]) -> list[list[Classes]]:
+        def spread(task: tuple[Array, int]) -> list[list[FieldClasses]]:
             used, far = task
             return self.spread_layers(test.points[used], test.label[used], test.n_classes, far, each)
 
@@ -235,7 +235,7 @@ class Labeler:
             found[out] = np.argsort(cluster_of)[place[out]]
         return found
 
-    def _calibrate(self, layer: Classes, test: LeftOut, right: Array) -> float:
+    def _calibrate(self, layer: FieldClasses, test: LeftOut, right: Array) -> float:
         """Return the sharpness at which the certainty of spreading equals its expected accuracy.
 
         The accuracy is estimated on held-out labels, weighted by the sizes of their classes. With few labels, its prior

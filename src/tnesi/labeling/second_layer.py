@@ -18,10 +18,10 @@ from tnesi.labeling.labels import with_marker
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
 from tnesi.labeling.voting import vote
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.training.monitor import InterruptedWarning
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
 
 Method = Literal["auto", "clusters", "spreading", "leading", "logistic", "self-labeling", "supervised"]
@@ -101,10 +101,10 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
     if (label >= 0).all() and (method == "self-labeling" or (chooses and features is None)):
         method = "supervised"
     if method == "supervised":
-        return LayerFit(SecondLayer(Classes.average(activities, label, weight, names.size), names, method))
+        return LayerFit(SecondLayer(FieldClasses.average(activities, label, weight, names.size), names, method))
     if method == "self-labeling":
         rule = parameters.self_labeling
-        top = TopLayer(
+        learner = ClassLearner(
             label=label,
             weight=weight,
             n_classes=names.size,
@@ -118,9 +118,9 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
             n_threads=parameters.n_threads,
             rng=np.random.default_rng(seed),
         )
-        top.begin(activities.shape[1])
-        top.learn(activities)
-        return LayerFit(SecondLayer(top.classes, names, method), interruption(top))
+        learner.begin(activities.shape[1])
+        learner.learn(activities)
+        return LayerFit(SecondLayer(learner.classes, names, method), interruption(learner))
     n_unknown = parameters.unknown_classes
     all_names = with_marker(names, parameters.unlabeled) if n_unknown else names
     try:
@@ -131,7 +131,7 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
                 return _vote(labeler, features, label, names)
             layer, method = labeler.learn(label, names.size, method, n_unknown)
     except KeyboardInterrupt:
-        average = Classes.average(activities, label, weight, names.size)
+        average = FieldClasses.average(activities, label, weight, names.size)
         return LayerFit(
             SecondLayer(average, names, ""),
             InterruptedWarning(
@@ -169,7 +169,7 @@ def _of_votes(
     """Return the layer with the classes of the fields, which are those of their rows, and the classes of the rows."""
     activities = labeler.activities
     n_rows, n_fields = activities.shape
-    layer = SecondLayer(Classes.even(n_fields, names.size), names, method, votes=votes, sharpness=sharpness)
+    layer = SecondLayer(FieldClasses.even(n_fields, names.size), names, method, votes=votes, sharpness=sharpness)
     inferred = np.empty((n_rows, names.size), np.float32)
 
     def infer(start: int) -> None:
@@ -180,13 +180,13 @@ def _of_votes(
     with ThreadPoolExecutor(labeler.n_threads) as pool:
         list(pool.map(infer, range(0, n_rows, _BLOCK)))
     best = inferred.argmax(axis=1).astype(np.int32)
-    classes = Classes.average(activities, best, labeler.weight, names.size)
+    classes = FieldClasses.average(activities, best, labeler.weight, names.size)
     return LayerFit(replace(layer, classes=classes), inferred=inferred)
 
 
-def interruption(top: TopLayer) -> InterruptedWarning | None:
+def interruption(learner: ClassLearner) -> InterruptedWarning | None:
     """Return a warning if learning of the second layer was interrupted."""
-    if not top.interrupted:
+    if not learner.interrupted:
         return None
     return InterruptedWarning(
         "learning of the second layer was interrupted: the classifier is that of the last complete pass"

@@ -14,7 +14,7 @@ from tnesi.execution.store import ArrayStore
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import merge_classes, with_marker
 from tnesi.labeling.second_layer import LabelingParameters, learn_labels, new_labeler
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, activate, side_by_side
 from tnesi.training.committee import committee_place
 from tnesi.training.kept_rows import KeptRows
@@ -179,7 +179,7 @@ class ClassifierStream:
         if seen.size < 2 or (alone and plain):
             mass = self.joint.sum(axis=1, keepdims=True)
             average = np.divide(self.joint, mass, out=np.zeros_like(self.joint), where=mass > 0)
-            return SecondLayer(Classes.from_weights(average), names, "supervised"), None
+            return SecondLayer(FieldClasses.from_weights(average), names, "supervised"), None
         place = np.full(names.size + 1, -1, np.int32)
         place[seen] = np.arange(seen.size)
         learned = learn_labels(labeler, parameters, place[label], names[seen], self.seed)

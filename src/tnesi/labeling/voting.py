@@ -23,7 +23,7 @@ from tnesi.labeling.calibration import sharpness_for
 from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import TRUST, Labeler, class_shares
 from tnesi.labeling.left_out import LeftOut
-from tnesi.model.classes import Classes, sharpened
+from tnesi.model.classes import FieldClasses, sharpened
 from tnesi.model.classifier_model import Vote
 from tnesi.model.linear_classes import LinearClasses, Transform, transformed
 from tnesi.model.rows import Matrix
@@ -51,7 +51,7 @@ class Trial:
     Attributes
     ----------
     method : {"clusters", "spreading", "leading", "logistic", "supervised"}
-    classes : Classes or LinearClasses
+    classes : FieldClasses or LinearClasses
     held : (L, K) array
         Probabilities of the classes for the labeled rows, learned without their labels. Rows of labels that are never
         held out are not used.
@@ -60,7 +60,7 @@ class Trial:
     """
 
     method: str
-    classes: Classes | LinearClasses
+    classes: FieldClasses | LinearClasses
     held: Array
     sample: Array
 
@@ -123,8 +123,8 @@ def _spread(labeler: Labeler, test: LeftOut, near: sparse.csr_array) -> Trial:
 def _average(labeler: Labeler, test: LeftOut, near: sparse.csr_array) -> Trial:
     """Learn from rows that all have labels."""
 
-    def learn(label: Array) -> Classes:
-        return Classes.average(labeler.activities, label, labeler.weight, test.n_classes)
+    def learn(label: Array) -> FieldClasses:
+        return FieldClasses.average(labeler.activities, label, labeler.weight, test.n_classes)
 
     held = np.zeros((test.points.size, test.n_classes))
     for out, _ in test.rounds():

@@ -17,8 +17,8 @@ _LEAST_MASS = 1e-3
 
 
 @dataclass
-class Classes:
-    """Weights of the second layer in the layout of the kernels: C x Kp, padded with zeros.
+class FieldClasses:
+    """Classes as weights of the fields, in the layout of the kernels: C x Kp, padded with zeros.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Classes:
     sharpness: float = 1.0
 
     @classmethod
-    def from_weights(cls, weights: Array, sizes: Array | None = None, sharpness: float = 1.0) -> Classes:
+    def from_weights(cls, weights: Array, sizes: Array | None = None, sharpness: float = 1.0) -> FieldClasses:
         """Return the layer with the given R, K x C."""
         n_classes, n_fields = weights.shape
         r = np.zeros((n_fields, kernels.padded(n_classes)), np.float32)
@@ -44,7 +44,7 @@ class Classes:
         return cls(r, n_classes, sizes, sharpness)
 
     @classmethod
-    def from_shares(cls, shares: Array, mass: Array) -> Classes:
+    def from_shares(cls, shares: Array, mass: Array) -> FieldClasses:
         """Return the layer whose p(k | c) are the given shares (C x K, normalized here) of fields with the given mass.
 
         A field without shares belongs to no class.
@@ -55,14 +55,14 @@ class Classes:
         return cls.from_weights(weights.T, sizes / sizes.sum())
 
     @classmethod
-    def even(cls, n_fields: int, n_classes: int) -> Classes:
+    def even(cls, n_fields: int, n_classes: int) -> FieldClasses:
         """Return the published initialization: every weight is 1 / C."""
         return cls.from_weights(np.full((n_classes, n_fields), 1 / n_fields))
 
     @classmethod
     def average(
         cls, activities: sparse.csr_array, taught: Array, weight: Array | None, n_classes: int, *, sized: bool = False
-    ) -> Classes:
+    ) -> FieldClasses:
         """Return R_k = mean of s over the rows that `taught` assigns to class k: the limit of the online rule.
 
         The weights of a class without rows are 0. With `sized` the layer stores the class sizes.
@@ -142,7 +142,7 @@ class Classes:
         if self.sizes is not None:
             sizes = np.zeros(n_classes)
             sizes[place] = self.sizes
-        padded = Classes.from_weights(weights)
+        padded = FieldClasses.from_weights(weights)
         return replace(self, r=padded.r, n_classes=n_classes, sizes=sizes)
 
     def sharpened(self, power: float) -> Self:

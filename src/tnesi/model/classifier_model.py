@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from tnesi.model.classes import Classes, sharpened
+from tnesi.model.classes import FieldClasses, sharpened
 from tnesi.model.fields import Prior
 from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.mixture_model import MixtureModel
@@ -91,12 +91,12 @@ class Vote:
     method : str
         How they were learned.
     share : float
-    classes : Classes or LinearClasses
+    classes : FieldClasses or LinearClasses
     """
 
     method: str
     share: float
-    classes: Classes | LinearClasses
+    classes: FieldClasses | LinearClasses
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class SecondLayer:
 
     Attributes
     ----------
-    classes : Classes
+    classes : FieldClasses
         R, with the sizes of the classes.
     names : (K,) array
         The names of the classes.
@@ -121,7 +121,7 @@ class SecondLayer:
         Estimated share of the rows that are predicted correctly.
     """
 
-    classes: Classes
+    classes: FieldClasses
     names: Array
     method: str
     unknown: bool = False
@@ -137,7 +137,7 @@ class SecondLayer:
     @property
     def needs_activities(self) -> bool:
         """Whether probabilities depend on the activities of rows."""
-        return not self.votes or any(isinstance(vote.classes, Classes) for vote in self.votes)
+        return not self.votes or any(isinstance(vote.classes, FieldClasses) for vote in self.votes)
 
     def posterior(self, activities: sparse.csr_array | None, X: Matrix | None = None) -> Array:
         """Return the probabilities of the classes for rows, N x K; see `needs_activities` and `needs_rows`."""

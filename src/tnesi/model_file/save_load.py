@@ -56,7 +56,7 @@ from tnesi.estimators.stored_parameters import (
     kind_of,
     plain_parameters,
 )
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.model.fields import Fields
 from tnesi.model.linear_classes import LinearClasses
@@ -437,7 +437,7 @@ def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays:
         )
     layer = None
     if header.classes:
-        classes = Classes.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
+        classes = FieldClasses.from_weights(arrays["class_weights"], arrays.get("class_sizes"), float(header.sharpness))
         layer = SecondLayer(
             classes,
             classes_of(header),
@@ -451,10 +451,10 @@ def _read_classifier(mixtures: tuple[MixtureModel, ...], header: Header, arrays:
 
 
 def _read_vote(vote: dict[str, Any], i: int, arrays: dict[str, Array]) -> Vote:
-    classes: Classes | LinearClasses
+    classes: FieldClasses | LinearClasses
     if vote["transform"] is None:
         sizes = arrays.get(f"vote_sizes.{i}")
-        classes = Classes.from_weights(arrays[f"vote_weights.{i}"], sizes, float(vote["sharpness"]))
+        classes = FieldClasses.from_weights(arrays[f"vote_weights.{i}"], sizes, float(vote["sharpness"]))
     else:
         classes = LinearClasses(vote["transform"], arrays[f"linear_weights.{i}"], arrays[f"linear_intercept.{i}"])
     return Vote(vote["method"], float(vote["share"]), classes)

@@ -10,7 +10,7 @@ import numpy as np
 from tnesi.data import Data
 from tnesi.execution.local import LocalEngine
 from tnesi.kernels.blas import single_threaded_blas
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.fields import Fields, draw_distinct, start_from_rows
 from tnesi.model.free_energy import FreeEnergy
 from tnesi.model.rows import Rows, normalize, row_hashes
@@ -109,6 +109,6 @@ class _Curve:
         def activities(rows: Rows) -> Any:
             return search.find(fields, rows).to_csr(len(fields))
 
-        named = Classes.average(activities(self._sample), self._sample_label, None, self._classes.size)
+        named = FieldClasses.average(activities(self._sample), self._sample_label, None, self._classes.size)
         predicted = self._classes[named.posterior(activities(self._test)).argmax(axis=1)]
         return 100 * float(np.mean(predicted != self._test_label))

@@ -19,7 +19,7 @@ from tnesi.execution.settings import Listener, Record
 from tnesi.model.classifier_model import side_by_side
 from tnesi.training.mixture import LearnedMixture, MixtureParameters, learn_mixture
 from tnesi.training.monitor import InterruptedWarning, Monitor
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 
 MOST_MIXTURES = 1000
 
@@ -45,9 +45,9 @@ def learn_committee(
     parameters: MixtureParameters,
     seeds: Sequence[int],
     listener: Listener | None,
-    top: TopLayer | None = None,
+    learner: ClassLearner | None = None,
 ) -> Committee:
-    """Learn a mixture for each seed, one after the other; `top` is a second layer that learns with a single mixture.
+    """Learn a mixture for each seed, one after the other; `learner` learns classes along with a single mixture.
 
     Ctrl-C ends learning of the current mixture and skips the remaining ones. The current mixture is kept if it is the
     first or has completed an iteration.
@@ -58,7 +58,7 @@ def learn_committee(
     for m, seed in enumerate(seeds, 1):
         monitor = Monitor(float(parameters.tol), listener, committee_place(m, len(seeds)))
         try:
-            fit = learn_mixture(given, parameters, seed, monitor, top)
+            fit = learn_mixture(given, parameters, seed, monitor, learner)
             own = fit.activities.to_csr(fit.learned.model.n_fields)
         except KeyboardInterrupt:
             if not mixtures:

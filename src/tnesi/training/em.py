@@ -14,7 +14,7 @@ from tnesi.search.exact import FullSearch, full_step
 from tnesi.system.interrupt import delay_interrupt
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.monitor import Monitor
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
 
 
@@ -25,21 +25,21 @@ def run_em(
     monitor: Monitor,
     *,
     max_iter: int,
-    top: TopLayer | None = None,
+    learner: ClassLearner | None = None,
     shrinkage: Shrinkage | None = None,
     observe: Callable[[Fields], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Fields:
     """Iterate until the monitor stops learning; Ctrl-C ends it after the current iteration.
 
-    `top` is the second layer of a recurrent network, which learns in the same iterations. `observe` is called with the
-    fields after each recorded iteration. `checkpoint` stores and restores the state after each iteration.
+    `learner` learns the classes of a recurrent network in the same iterations. `observe` is called with the fields
+    after each recorded iteration. `checkpoint` stores and restores the state after each iteration.
 
     Returns
     -------
     fields : those of the last complete iteration, which ``engine.activities`` belong to
     """
-    constant = -float(np.log(top.n_classes if top else len(fields))) - engine.row_sum
+    constant = -float(np.log(learner.n_classes if learner else len(fields))) - engine.row_sum
 
     def record(fields: Fields, summary: Summary) -> bool:
         log_prior = shrinkage.log_density(fields) / engine.total if shrinkage else 0.0
@@ -52,13 +52,13 @@ def run_em(
         return stop
 
     if isinstance(search, FullSearch):
-        return _run_full(engine.part, fields, search, monitor, record, max_iter, top, shrinkage)
+        return _run_full(engine.part, fields, search, monitor, record, max_iter, learner, shrinkage)
     before = checkpoint.load(search, monitor) if checkpoint else None
     if before:
         fields, activities, ended = before
         engine.resume(fields, search, activities)
     else:
-        ended = record(fields, engine.begin(fields, search, top.prior() if top else None))
+        ended = record(fields, engine.begin(fields, search, learner.prior() if learner else None))
     if ended:
         return fields
     spare, given = None, fields
@@ -66,9 +66,9 @@ def run_em(
         for _ in range(max_iter + 1 - len(monitor.history)):
             with delay_interrupt():
                 new = engine.m_step(fields, shrinkage, spare)
-                if top:
-                    top.learn_iteration(engine.activities)
-                summary = engine.step(new, search, top.prior() if top else None)
+                if learner:
+                    learner.learn_iteration(engine.activities)
+                summary = engine.step(new, search, learner.prior() if learner else None)
                 spare = None if fields is given else fields
                 fields = new
                 stop = record(fields, summary)
@@ -86,12 +86,12 @@ def _run_full(
     monitor: Monitor,
     record: Callable[[Fields, Summary], bool],
     max_iter: int,
-    top: TopLayer | None,
+    learner: ClassLearner | None,
     shrinkage: Shrinkage | None,
 ) -> Fields:
     """Run EM without truncation on rows in memory; activities are only stored at the end."""
     rows, weight = part.rows(), part.weight
-    prior, before = top.prior() if top else None, None
+    prior, before = learner.prior() if learner else None, None
     part.constant = rows.log_factorials(search.n_threads)
 
     def summary(log_sum: Array, best: Array) -> Summary:
@@ -107,9 +107,9 @@ def _run_full(
             if record(fields, summary(log_sum, best)):
                 part.activities = search.find(fields, rows, prior)
                 return fields
-            if top:
-                top.learn_iteration(search.find(fields, rows, prior))
-                prior = top.prior()
+            if learner:
+                learner.learn_iteration(search.find(fields, rows, prior))
+                prior = learner.prior()
             fields = new
     except KeyboardInterrupt:
         monitor.interrupted = True

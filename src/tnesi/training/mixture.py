@@ -31,7 +31,7 @@ from tnesi.training.monitor import InterruptedWarning, Monitor
 from tnesi.training.online import run_hebbian
 from tnesi.training.row_sum import auto_row_sum
 from tnesi.training.rules import OnlineRule
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
 
 DEFAULT_TRUNCATION = 15
@@ -135,10 +135,10 @@ def learn_mixture(
     parameters: MixtureParameters,
     random_state: int | np.random.RandomState | None,
     monitor: Monitor,
-    top: TopLayer | None = None,
+    learner: ClassLearner | None = None,
     seed: int | None = None,
 ) -> MixtureFit:
-    """Learn from checked rows; `top` is a second layer that learns with the mixture.
+    """Learn from checked rows; `learner` learns classes along with the mixture.
 
     `seed` seeds the initialization; by default it is drawn from `random_state`.
     """
@@ -164,13 +164,13 @@ def learn_mixture(
         search = _new_search(parameters, n_fields)
         _check_in_memory(parameters, given, search)
         checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, row_sum, seed))
-        if top:
-            top.begin(n_fields)
+        if learner:
+            learner.begin(n_fields)
         if parameters.online is None:
-            fields = _learn_em(parameters, engine, survey, distinct[:n_fields], search, monitor, top, checkpoint)
+            fields = _learn_em(parameters, engine, survey, distinct[:n_fields], search, monitor, learner, checkpoint)
         else:
             rng = np.random.default_rng(random.randint(2**31))
-            fields = _learn_online(parameters.online, engine, n_fields, search, monitor, top, rng)
+            fields = _learn_online(parameters.online, engine, n_fields, search, monitor, learner, rng)
         try:
             with delay_interrupt():  # the fit is done: keep its result
                 activities = engine.activities  # computed with the engine's logarithms
@@ -309,7 +309,7 @@ def _learn_em(
     chosen: Array,
     search: Search,
     monitor: Monitor,
-    top: TopLayer | None,
+    learner: ClassLearner | None,
     checkpoint: Checkpoint | None,
 ) -> Fields:
     above = survey.mean_above(engine.row_sum)
@@ -323,7 +323,7 @@ def _learn_em(
         search,
         monitor,
         max_iter=parameters.max_iter,
-        top=top,
+        learner=learner,
         shrinkage=shrinkage,
         checkpoint=checkpoint,
     )
@@ -335,7 +335,7 @@ def _learn_online(
     n_fields: int,
     search: Search,
     monitor: Monitor,
-    top: TopLayer | None,
+    learner: ClassLearner | None,
     rng: np.random.Generator,
 ) -> Fields:
     part = engine.part
@@ -352,6 +352,6 @@ def _learn_online(
         max_iter=rule.max_iter,
         rng=rng,
         n_threads=part.n_threads,
-        top=top,
+        learner=learner,
     )
     return fields

@@ -10,7 +10,7 @@ from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
 from tnesi.model.rows import Rows
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.training.monitor import Monitor
-from tnesi.training.self_labeling import TopLayer
+from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
 
 
@@ -26,17 +26,17 @@ def run_hebbian(
     max_iter: int,
     rng: np.random.Generator,
     n_threads: int,
-    top: TopLayer | None = None,
+    learner: ClassLearner | None = None,
 ) -> tuple[Fields, Activities]:
     """Learn for `max_iter` epochs; Ctrl-C ends learning after a complete mini-batch.
 
-    `top` is the second layer, which learns from each mini-batch together with the first. The free energy of an epoch is
-    the mean over its rows, each with the weights at that time.
+    `learner` learns the classes from each mini-batch together with the fields. The free energy of an epoch is the mean
+    over its rows, each with the weights at that time.
     """
     n = len(rows)
     total = float(n if weight is None else weight.sum(dtype=np.float64))
     rate = learning_rate * len(fields) / total
-    n_prior = top.n_classes if top and top.recurrent else len(fields)
+    n_prior = learner.n_classes if learner and learner.recurrent else len(fields)
     energy = FreeEnergy.of(rows, weight, -np.log(n_prior), n_threads)
     before = None
     try:
@@ -46,11 +46,11 @@ def run_hebbian(
             for start in range(0, n, batch_size):
                 points = order[start : start + batch_size]
                 batch, w = rows.take(points), None if weight is None else weight[points]
-                activities = search.start(fields, batch, top.prior(points, inferred=False) if top else None)
-                if top:
-                    top.learn_batch(activities, points)
-                    if top.recurrent:  # with the labels just inferred
-                        activities = search.start(fields, batch, top.prior(points))
+                activities = search.start(fields, batch, learner.prior(points, inferred=False) if learner else None)
+                if learner:
+                    learner.learn_batch(activities, points)
+                    if learner.recurrent:  # with the labels just inferred
+                        activities = search.start(fields, batch, learner.prior(points))
                 log_sum[points] = log_sum_of_joints(fields, activities, rows.row_sum)
                 best[points] = activities.best
                 fields.hebbian_step(batch, w, activities, rate, n_threads)
@@ -60,4 +60,4 @@ def run_hebbian(
                 break
     except KeyboardInterrupt:
         monitor.interrupted = True
-    return fields, search.start(fields, rows, top.prior() if top else None)
+    return fields, search.start(fields, rows, learner.prior() if learner else None)

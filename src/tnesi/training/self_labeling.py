@@ -1,4 +1,4 @@
-"""Self-labeling: the second layer learns on stored activities, or together with the first layer."""
+"""Self-labeling: classes learn on stored activities, or together with the fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tnesi.model.activities import Activities
-from tnesi.model.classes import Classes
+from tnesi.model.classes import FieldClasses
 from tnesi.model.fields import Prior
 from tnesi.types import Array
 
@@ -22,8 +22,8 @@ _EPOCHS_PER_ITERATION = 5
 
 
 @dataclass
-class TopLayer:
-    """The second layer with the labels it learns from.
+class ClassLearner:
+    """Learns the classes of the fields from labels and self-labels.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class TopLayer:
     exact: bool
     n_threads: int
     rng: np.random.Generator
-    classes: Classes = field(init=False)
+    classes: FieldClasses = field(init=False)
     taught: Array = field(init=False)
     interrupted: bool = field(init=False, default=False)
 
     def begin(self, n_fields: int) -> None:
         """Initialize all classes evenly over the fields."""
-        self.classes = Classes.even(n_fields, self.n_classes)
+        self.classes = FieldClasses.even(n_fields, self.n_classes)
         self.taught = self.label.copy()
 
     @cached_property
@@ -95,7 +95,7 @@ class TopLayer:
         except KeyboardInterrupt:
             self.interrupted = True
         if self.exact:
-            self.classes = Classes.average(activities, self.taught, self.weight, self.n_classes)
+            self.classes = FieldClasses.average(activities, self.taught, self.weight, self.n_classes)
 
     def prior(self, points: Array | None = None, *, inferred: bool = True) -> Prior | None:
         """Return the prior of the fields for some rows (None: all rows); None in a feed-forward network."""
