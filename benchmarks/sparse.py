@@ -1,4 +1,4 @@
-"""Sparse rows compared with the same dense rows: MNIST, 20 newsgroups, and word counts of that shape.
+"""Sparse rows compared with the same dense rows: MNIST, 20 newsgroups, and word counts of that shape; learning on them.
 
 The newsgroups are skipped if they are not on this machine. The other counts are drawn from 20 topics whose words follow
 Zipf's law, with about 150 different words per row.
@@ -21,8 +21,8 @@ from report import Row, best_of
 from scipy.sparse import csr_array, save_npz
 from speed import THREADS, TRUNCATION, A, C
 
-from tnesi import PoissonMixture
-from tnesi.data import load_named
+from tnesi import PoissonMixture, SimpletronClassifier
+from tnesi.data import few_labels, load_named
 from tnesi.data.source import DataError
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.fields import Fields, draw_distinct, start_from_rows
@@ -57,28 +57,44 @@ print((high - before) / 1e6)
 """
 
 
-def word_counts(seed: int = 0) -> csr_array:
-    """Draw N rows; three of ten words are from the row's topic, the others from all topics."""
+def word_counts(n_rows: int = N, n_words: int = WORDS, seed: int = 0) -> tuple[csr_array, Any]:
+    """Draw rows and their topics; three of ten words are from the row's topic, the others from all topics."""
     rng = np.random.default_rng(seed)
-    zipf = np.arange(1, WORDS + 1) ** -1.05
+    zipf = np.arange(1, n_words + 1) ** -1.05
     common = np.cumsum(zipf / zipf.sum())
-    words = np.stack([rng.permutation(WORDS) for _ in range(TOPICS)])
-    length = np.maximum(rng.lognormal(np.log(160), 0.8, N).astype(int), 5)
-    row = np.repeat(np.arange(N), length)
-    topic = rng.integers(0, TOPICS, N)[row]
-    rank = np.minimum(np.searchsorted(common, rng.random(row.size)), WORDS - 1)
-    word = np.where(rng.random(row.size) < 0.3, words[topic, rank], rank)
-    return csr_array(csr_array((np.ones(row.size, np.float32), (row, word)), shape=(N, WORDS)))
+    words = np.stack([rng.permutation(n_words) for _ in range(TOPICS)])
+    length = np.maximum(rng.lognormal(np.log(160), 0.8, n_rows).astype(int), 5)
+    row = np.repeat(np.arange(n_rows), length)
+    topic = rng.integers(0, TOPICS, n_rows)
+    rank = np.minimum(np.searchsorted(common, rng.random(row.size)), n_words - 1)
+    word = np.where(rng.random(row.size) < 0.3, words[topic[row], rank], rank)
+    return csr_array(csr_array((np.ones(row.size, np.float32), (row, word)), shape=(n_rows, n_words))), topic
 
 
 def sparse(options: argparse.Namespace) -> list[Row]:
-    found = [*_images(options.mnist.X), *_words("word counts", word_counts())]
+    found = [*_learning(), *_images(options.mnist.X), *_words("word counts", word_counts()[0])]
     try:
         news = load_named("20newsgroups", download=False)
     except DataError as error:
         print(f"20 newsgroups are left out: {error}")
         return found
     return [*found, *_words("20 newsgroups", csr_array(news.X.astype(np.float32)))]
+
+
+def _learning() -> list[Row]:
+    """Time of the whole classifier on 20,000 documents of 50,000 words, and of another label set."""
+    X, topic = word_counts(20_000, 50_000)
+    few = [few_labels(topic, 10, np.random.default_rng(draw)) for draw in range(2)]
+    classifier = SimpletronClassifier(random_state=0)
+    rows = []
+    for what, learn, reach in (
+        ("20,000 documents x 50,000 words, 10 labels per class", partial(classifier.fit, X, few[0]), 5),
+        ("another label set", partial(classifier.fit_labels, few[1]), None),
+    ):
+        began = time.process_time()
+        seconds = best_of(1, learn)
+        rows.append(Row(what, seconds, "s", reach, note=f"{time.process_time() - began:.1f} s of processor time"))
+    return rows
 
 
 def _images(X: Any) -> list[Row]:

@@ -43,6 +43,9 @@ FEWEST_FIELDS = 10
 _MOST_WEIGHTS, _FEWEST_OF_WIDE = 2**25, 100
 """Very wide rows get fewer fields, whose weights fit into 128 MB, but not fewer than the second number: more of them
 take minutes instead of seconds and hardly tell documents apart better."""
+_MOST_COMPARED, _FILLED_COMPARED = 2048, 8
+"""Very sparse rows are compared with all fields up to these numbers of fields, and of fields times the share of values
+that are not zero."""
 _LARGEST_RATIO = 10
 """Maximum ratio of `prior_strength` to the rows per field. At 95 the fields of the digits collapse to the mean."""
 
@@ -161,7 +164,7 @@ def learn_mixture(
             check_prior_strength(parameters.prior_strength, given.total, n_fields)
         row_sum = _choose_row_sum(parameters, engine, survey, distinct, n_fields)
         engine.normalize(row_sum)
-        search = _new_search(parameters, n_fields)
+        search = _new_search(parameters, n_fields, survey)
         _check_in_memory(parameters, given, search)
         checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, row_sum, seed))
         if learner:
@@ -225,15 +228,26 @@ def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> 
         )
 
 
-def _new_search(parameters: MixtureParameters, n_fields: int) -> Search:
-    """Return the search for the given parameters."""
+def _new_search(parameters: MixtureParameters, n_fields: int, survey: Survey) -> Search:
+    """Return the search for the given parameters and rows."""
     truncation, many = _truncation(parameters, n_fields), n_fields > ALL_BELOW
     n_threads = parameters.n_threads
     if parameters.truncation is None and many:
         return FullSearch(n_threads)
-    if parameters.search == "exact" or (many and truncation < FEWEST_NEIGHBORS):
+    exact = parameters.search == "exact" or (many and truncation < FEWEST_NEIGHBORS)
+    if exact or (many and _is_exact_faster(n_fields, survey)):
         return ExactSearch(truncation, n_threads)
     return NeighborSearch(truncation, n_threads)
+
+
+def _is_exact_faster(n_fields: int, survey: Survey) -> bool:
+    """Return whether all fields are compared faster than those near a row, as for documents.
+
+    The neighborhood search multiplies blocks of adjacent features of several rows. Where rows have few features in
+    common, nearly all of what these blocks hold is zero.
+    """
+    filled = survey.count.sum() / survey.total / survey.count.size
+    return n_fields <= _MOST_COMPARED and n_fields * filled <= _FILLED_COMPARED
 
 
 def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
