@@ -3,7 +3,8 @@
 Kernels are pure functions over arrays that the caller owns; ``native/kernels.h`` and the reference document the arrays.
 The native kernels are the default where they are installed, with the widest instruction set of the processor. The
 environment variable ``TNESI_KERNELS`` selects an implementation: ``native``, ``reference`` (or ``numpy``), or native
-with a given instruction set: ``baseline`` (every processor), ``avx2`` or ``avx512``.
+with a given instruction set: ``baseline`` (every processor), ``avx2`` or ``avx512``. :mod:`tnesi.kernels.tensors` has
+those kernels that run on a GPU; :class:`tnesi.execution.Torch` requests them.
 """
 
 from __future__ import annotations
