@@ -49,7 +49,7 @@ def iteration(options: argparse.Namespace) -> list[Row]:
     exact = ExactSearch(TRUNCATION, THREADS)
     unit = best_of(3, lambda: product(fields, rows))
     with single_threaded_blas():
-        exact_e = best_of(3, lambda: exact.start(fields, rows))
+        exact_e = best_of(3, lambda: exact.find(fields, rows))
     spare, _ = fields.m_step(rows, None, activities, THREADS)
     m_step = best_of(5, lambda: fields.m_step(rows, None, activities, THREADS, spare))
     lists = best_of(5, lambda: search.build_lists(activities.ids, C))
@@ -94,7 +94,7 @@ def energy(options: argparse.Namespace) -> list[Row]:
     ends = []
     for search in (NeighborSearch(TRUNCATION, THREADS), ExactSearch(TRUNCATION, THREADS)):
         monitor = Monitor(tol=0)
-        fields = search.arrange(start) if isinstance(search, NeighborSearch) else start
+        fields = search.arrange(start)
         with single_threaded_blas():
             run_em(LocalEngine.of(rows, None, THREADS), fields, search, monitor, max_iter=options.iterations)
         ends.append(monitor.history[-1]["free_energy"])

@@ -69,7 +69,7 @@ def test_moments_with_weights(rows: Rows) -> None:
 @pytest.mark.parametrize("strength", [0.5, 1.0, 7.0])
 def test_shrinkage_is_as_many_rows_at_the_mean(rows: Rows, strength: float) -> None:
     fields = start_from_rows(rows, None, np.arange(6))
-    activities = ExactSearch(3, 1).start(fields, rows)
+    activities = ExactSearch(3, 1).find(fields, rows)
     shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     plain, mass = fields.m_step(rows, None, activities, 1)
     shrunk, same_mass = fields.m_step(rows, None, activities, 1, shrinkage=shrinkage)

@@ -43,7 +43,7 @@ def shared(a: Activities, b: Activities) -> float:
 
 
 def test_new_points_find_nearly_what_exact_search_finds(rows: Rows, fields: Fields) -> None:
-    exact = ExactSearch(10, 2).start(fields, rows)
+    exact = ExactSearch(10, 2).find(fields, rows)
     found = begun(NeighborSearch(10, 2), fields, rows)
     assert shared(found, exact) > 0.9
     assert np.mean(found.best == exact.best) > 0.97
@@ -62,7 +62,7 @@ def test_updates_never_make_a_point_worse(rows: Rows, fields: Fields) -> None:
 
 def test_few_fields_are_searched_exactly(rows: Rows, fields: Fields) -> None:
     few = fields.take(np.arange(100))
-    exact, found = ExactSearch(7, 1).start(few, rows), begun(NeighborSearch(7, 1), few, rows)
+    exact, found = ExactSearch(7, 1).find(few, rows), begun(NeighborSearch(7, 1), few, rows)
     np.testing.assert_allclose(found.log_sum, exact.log_sum, rtol=1e-5, atol=1e-4)
     assert shared(found, exact) > 0.999
 
@@ -85,8 +85,8 @@ def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random
     table = rng.normal(0, 3, (3, 60)).astype(np.float32)
     row = rng.integers(0, 3, len(rows)).astype(np.int32)
     prior = Prior(table, row)
-    expected = ExactSearch(60, 1).start(few, rows, prior)
-    for search in (NeighborSearch(60, 1), FullSearch(1)):
+    expected = ExactSearch(60, 1).find(few, rows, prior)
+    for search in (NeighborSearch(60, 1), FullSearch(60, 1)):
         np.testing.assert_allclose(search.find(few, rows, prior).log_sum, expected.log_sum, rtol=1e-4)
     everything = few.inputs(rows, 1) * rows.scale[:, None] + few.log_w_sum + table[row]
     np.testing.assert_array_equal(expected.best, everything.argmax(axis=1))
@@ -94,13 +94,13 @@ def test_prior_is_added_to_the_inputs(rows: Rows, fields: Fields, rng: np.random
 
 def test_full_search_is_exact_search_without_truncation(rows: Rows, fields: Fields) -> None:
     few = fields.take(np.arange(50))
-    full, exact = FullSearch(1).start(few, rows), ExactSearch(50, 1).start(few, rows)
+    full, exact = FullSearch(50, 1).find(few, rows), ExactSearch(50, 1).find(few, rows)
     np.testing.assert_allclose(full.to_csr(50).toarray(), exact.to_csr(50).toarray(), atol=2e-5)
 
 
 def test_full_step_is_the_m_step_of_all_activities(rows: Rows, fields: Fields) -> None:
     few = fields.take(np.arange(50))
-    activities = ExactSearch(50, 1).start(few, rows)
+    activities = ExactSearch(50, 1).find(few, rows)
     weight = (np.arange(len(rows)) % 3).astype(np.float32)
     expected, _ = few.m_step(rows, weight, activities, 1)
     found, log_sum, best = full_step(few, rows, weight, None, 1)
@@ -114,6 +114,6 @@ def test_on_images_the_start_is_nearly_exact(mnist: Data) -> None:
     rows = normalize(mnist.X[:20_000], 900)
     search = NeighborSearch(15, 2)
     fields = search.arrange(start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 2), None)[:3000]))
-    exact, found = ExactSearch(15, 2).start(fields, rows), begun(search, fields, rows)
+    exact, found = ExactSearch(15, 2).find(fields, rows), begun(search, fields, rows)
     assert np.mean(found.best == exact.best) > 0.97
     assert exact.log_sum.mean() - found.log_sum.mean() < 0.05

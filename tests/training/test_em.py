@@ -31,7 +31,7 @@ def test_free_energy_never_falls_under_exact_em(seed: int, n: int, d: int, data:
     c = data.draw(st.integers(1, min(n, 25)))
     rows, fields = problem(seed, n, d, c)
     weight = data.draw(st.sampled_from([None, np.random.default_rng(seed).uniform(0.1, 5, n).astype(np.float32)]))
-    search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(1)]))
+    search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(c, 1)]))
     monitor = Monitor(tol=0)
     run_em(LocalEngine.of(rows, weight, 1), fields, search, monitor, max_iter=12)
     assert (np.diff(energies(monitor)) > -2e-4).all()
@@ -44,7 +44,7 @@ def test_free_energy_plus_log_prior_never_falls(
     c = data.draw(st.integers(1, min(n, 25)))
     rows, fields = problem(seed, n, d, c)
     weight = data.draw(st.sampled_from([None, np.random.default_rng(seed).uniform(0.1, 5, n).astype(np.float32)]))
-    search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(1)]))
+    search = data.draw(st.sampled_from([ExactSearch(data.draw(st.integers(1, c)), 1), FullSearch(c, 1)]))
     shrinkage = Shrinkage.towards(rows.moments(weight)[0] - 1, strength)
     assert shrinkage is not None
     monitor, log_prior = Monitor(tol=0), []
@@ -79,11 +79,11 @@ def test_neighborhood_em_ends_where_exact_em_ends() -> None:
 
 def test_fields_and_activities_match() -> None:
     rows, fields = problem(1, 200, 20, 20)
-    for search in (ExactSearch(5, 1), FullSearch(1)):
+    for search in (ExactSearch(5, 1), FullSearch(30, 1)):
         for tol in (0, 1e-2):
             engine = LocalEngine.of(rows, None, 1)
             learned = run_em(engine, fields, search, Monitor(tol=tol), max_iter=40)
-            again = search.start(learned, rows)
+            again = search.find(learned, rows)
             np.testing.assert_allclose(engine.activities.log_sum, again.log_sum, atol=1e-3)
 
 
@@ -96,7 +96,7 @@ def test_converged_fields_have_the_row_sum() -> None:
 
 def test_a_listener_can_stop() -> None:
     rows, fields = problem(1, 200, 20, 20)
-    for search in (ExactSearch(5, 1), FullSearch(1)):
+    for search in (ExactSearch(5, 1), FullSearch(30, 1)):
         monitor = Monitor(tol=0, listener=lambda record: record["iteration"] == 3)
         run_em(LocalEngine.of(rows, None, 1), fields, search, monitor, max_iter=50)
         assert [record["iteration"] for record in monitor.history] == [0, 1, 2, 3]

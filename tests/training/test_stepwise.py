@@ -27,12 +27,11 @@ def some_rows(seed: int, n: int, d: int = 20) -> Rows:
 
 def begun(rows: Rows, c: int, search: Any, strength: float = 1.0, iterations: int = 1) -> tuple[Stepwise, Fields]:
     fields = start_from_rows(rows, None, draw_distinct(row_hashes(rows.x, 0, 1), None)[:c])
-    if isinstance(search, NeighborSearch):
-        fields = search.arrange(fields)
+    fields = search.arrange(fields)
     engine = LocalEngine.of(rows, None, 1)
     shrinkage = Shrinkage.towards(rows.moments(None)[0] - 1, strength)
     fields = run_em(engine, fields, search, Monitor(tol=0), max_iter=iterations, shrinkage=shrinkage)
-    if isinstance(search, NeighborSearch):
+    if search.learns_from_rows:
         sample = engine.sample(c)
         search.prepare(fields, sample.ids, sample.log_sum - engine.sample_constant(c))
     return Stepwise.of(fields, search, rows.row_sum, engine.activities.mass(c, None), strength), fields
@@ -85,7 +84,7 @@ def test_weights_are_repetitions() -> None:
     assert weighted.kept == pytest.approx(repeated.kept)
 
 
-@pytest.mark.parametrize("search", [ExactSearch(8, 2), NeighborSearch(8, 2), FullSearch(2)], ids=lambda s: s.name)
+@pytest.mark.parametrize("search", [ExactSearch(8, 2), NeighborSearch(8, 2), FullSearch(30, 2)], ids=lambda s: s.name)
 def test_many_fields_and_every_search(search: Any) -> None:
     """What is made anew now and then comes into play: new rows are explained better and better."""
     rows = some_rows(4, 9000)

@@ -12,7 +12,7 @@ from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
-from tnesi.search import TruncatedSearch
+from tnesi.search import Search
 from tnesi.types import Array
 
 
@@ -62,10 +62,10 @@ class LocalEngine:
     def normalize(self, row_sum: float) -> None:
         self.part.normalize(row_sum)
 
-    def begin(self, fields: Fields, search: TruncatedSearch, prior: Prior | None) -> Summary:
+    def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows for the first time."""
         search.begin(fields)
-        self.part.find(fields, search, prior, search.truncation)
+        self.part.find(fields, search, prior)
         self._statistics = self._new_statistics(fields)
         if not search.searches_twice:
             return replace(self.part.learn(self._statistics), changed=self.n_rows)
@@ -74,12 +74,12 @@ class LocalEngine:
         search.build_lists(self.sample(len(fields)).ids, len(fields))
         return replace(summary, changed=self.n_rows)
 
-    def resume(self, fields: Fields, search: TruncatedSearch, activities: Activities) -> None:
+    def resume(self, fields: Fields, search: Search, activities: Activities) -> None:
         """Resume from activities that an earlier run has found for the same rows."""
         self._statistics = self._new_statistics(fields)
         self.part.resume(activities, self._statistics)
 
-    def step(self, fields: Fields, search: TruncatedSearch, prior: Prior | None) -> Summary:
+    def step(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Improve the fields of all rows after the weights changed."""
         self._statistics = self._new_statistics(fields)
         summary = self.part.improve(fields, search, prior, self._statistics)

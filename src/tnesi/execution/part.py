@@ -16,7 +16,7 @@ from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Statistics
 from tnesi.model.rows import Rows
-from tnesi.search import TruncatedSearch
+from tnesi.search import Search
 from tnesi.types import Array
 
 
@@ -90,9 +90,9 @@ class Part:
         for place, x in parts(self.store, self.grain):
             yield Survey.of(x, self.sums[place], self._weight_at(place), seed, self.n_threads)
 
-    def find(self, fields: Fields, search: TruncatedSearch, prior: Prior | None, truncation: int) -> None:
+    def find(self, fields: Fields, search: Search, prior: Prior | None) -> None:
         """Find the fields of all rows for the first time."""
-        self.activities = Activities.large(self.store.n_rows, truncation)
+        self.activities = Activities.large(self.store.n_rows, search.truncation)
         self.constant = np.empty(self.store.n_rows)
         for place, rows in self._grains():
             self.constant[place] = rows.log_factorials(self.n_threads)
@@ -105,7 +105,7 @@ class Part:
             self.constant[place] = rows.log_factorials(self.n_threads)
 
     def improve(
-        self, fields: Fields, search: TruncatedSearch, prior: Prior | None, statistics: Statistics | None = None
+        self, fields: Fields, search: Search, prior: Prior | None, statistics: Statistics | None = None
     ) -> Summary:
         """Improve the fields of each row, and add up the statistics."""
         energy, changed = [], 0

@@ -20,9 +20,11 @@ class RowSearch(Protocol):
     """A search for the best fields of rows; :mod:`tnesi.search` has the implementations, which are dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    name: str
+    name: ClassVar[str]
+    uses_blas: ClassVar[bool]
     n_threads: int
-    uses_blas: bool
+    lists: Array | None
+    doubtful_below: float | None
 
     def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the best fields of rows and their activities."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from tnesi.errors import TnesiError
 from tnesi.model.linear_classes import TRANSFORMS
+from tnesi.search import SEARCHES
 from tnesi.training.committee import MOST_MIXTURES
 
 FORMAT = 1
@@ -304,7 +305,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "classes": ("a list", lambda v: v is None or isinstance(v, list)),
     "class_dtype": ("a string", lambda v: v is None or isinstance(v, str)),
     "recurrent": ("true or false", lambda v: isinstance(v, bool)),
-    "search": ("a known search", lambda v: v in ("neighbors", "exact", "full")),
+    "search": ("a known search", lambda v: isinstance(v, str) and v in SEARCHES),
     "doubtful_below": ("a number", lambda v: v is None or _is_number(v)),
     "row_sum": ("a positive number", lambda v: _is_number(v) and v > 0),
     "truncation": ("a positive integer", lambda v: _is_integer(v, 1)),

@@ -73,7 +73,7 @@ from tnesi.model_file.header import (
     parse,
     to_json,
 )
-from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
+from tnesi.search import SEARCHES
 from tnesi.system.files import FileWriteError, replacing
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
@@ -287,7 +287,7 @@ def _describe_mixture(mixture: PoissonMixture, model: MixtureModel) -> dict[str,
     return {
         "mixture_parameters": plain_parameters(mixture),
         "search": search.name,
-        "doubtful_below": search.doubtful_below if isinstance(search, NeighborSearch) else None,
+        "doubtful_below": search.doubtful_below,
         "row_sum": model.row_sum,
         "truncation": model.truncation,
         "n_iter": learned.n_iter,
@@ -301,9 +301,7 @@ def _arrays_of(model: Model, training: bool) -> dict[str, Array]:
     found: dict[str, Array | None] = {}
     values = model.model_.mixtures if isinstance(model, FittedClassifier) else (model.model_,)
     for m, value in enumerate(values):
-        own: dict[str, Array | None] = {"weights": value.fields.w, "weight_sums": value.fields.w_sum}
-        if isinstance(value.search, NeighborSearch):
-            own["lists"] = value.search.lists
+        own = {"weights": value.fields.w, "weight_sums": value.fields.w_sum, "lists": value.search.lists}
         found |= {array_name(name, m): array for name, array in own.items()}
     if isinstance(model, FittedClassifier):
         found |= _arrays_of_classifier(model.model_, training)
@@ -409,17 +407,9 @@ def _parameters_from(header: Header) -> tuple[dict[str, Any], list[dict[str, Any
 def _read_mixture(header: Header, arrays: dict[str, Array]) -> LearnedMixture:
     fields = replace(Fields.from_weights(arrays["weights"]), w_sum=arrays["weight_sums"])
     n_threads = resolve_threads((header.mixture_parameters or header.parameters).get("n_jobs"))
-    search: Search
-    if header.search == "full":
-        search = FullSearch(n_threads)
-    elif header.search == "exact":
-        search = ExactSearch(header.truncation, n_threads)
-    else:
-        search = NeighborSearch(
-            header.truncation, n_threads, lists=arrays.get("lists"), doubtful_below=header.doubtful_below
-        )
-        search.make_cells(fields)
-    model = MixtureModel(fields, float(header.row_sum), header.truncation, search)
+    kind, lists = SEARCHES[header.search], arrays.get("lists")
+    search = kind(header.truncation, n_threads, lists=lists, doubtful_below=header.doubtful_below)
+    model = MixtureModel(fields, float(header.row_sum), header.truncation, search.restored(fields))
     return LearnedMixture(model, header.history, header.n_iter, header.lower_bound, header.converged)
 
 

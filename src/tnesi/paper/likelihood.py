@@ -63,10 +63,9 @@ class _Curve:
 
     def _search(self) -> Search:
         if self._truncation == "all":
-            return FullSearch(self._threads)
-        if self._truncation < FEWEST_NEIGHBORS:
-            return ExactSearch(self._truncation, self._threads)
-        return NeighborSearch(self._truncation, self._threads)
+            return FullSearch(self._protocol.parameters["n_components"], self._threads)
+        kind = ExactSearch if self._truncation < FEWEST_NEIGHBORS else NeighborSearch
+        return kind(self._truncation, self._threads)
 
     def learn(self) -> None:
         search = self._search()
@@ -76,11 +75,9 @@ class _Curve:
         with single_threaded_blas():
             drawn = draw_distinct(row_hashes(self._X, self._seed, self._threads), None)
             fields = start_from_rows(self._rows, None, drawn[: self._protocol.parameters["n_components"]])
-            if isinstance(search, NeighborSearch):
-                fields = search.arrange(fields)
             run_em(
                 LocalEngine.of(self._rows, None, self._threads),
-                fields,
+                search.arrange(fields),
                 search,
                 monitor,
                 max_iter=self._protocol.iterations,

@@ -1,10 +1,9 @@
-"""Searches for the best fields of a row."""
+"""Searches for the best fields of a row; :mod:`tnesi.search.base` says what a search has to provide."""
 
+from tnesi.search.base import Search
 from tnesi.search.exact import ExactSearch, FullSearch
 from tnesi.search.neighbors import NeighborSearch
 
-TruncatedSearch = ExactSearch | NeighborSearch
-"""Searches that work on grains of rows; the full search needs all rows in memory."""
-Search = TruncatedSearch | FullSearch
+SEARCHES: dict[str, type[Search]] = {kind.name: kind for kind in (ExactSearch, NeighborSearch, FullSearch)}
 
-__all__ = ["ExactSearch", "FullSearch", "NeighborSearch", "Search", "TruncatedSearch"]
+__all__ = ["SEARCHES", "ExactSearch", "FullSearch", "NeighborSearch", "Search"]

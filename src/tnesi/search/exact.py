@@ -15,6 +15,7 @@ from tnesi.kernels.blas import product
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage
 from tnesi.model.rows import Rows
+from tnesi.search.base import Search
 from tnesi.types import Array
 
 _BLOCK_VALUES = 8_000_000
@@ -47,15 +48,13 @@ def best_of_all(fields: Fields, rows: Rows, prior: Prior | None, truncation: int
 
 
 @dataclass
-class ExactSearch:
+class ExactSearch(Search):
     """Compare every row with all fields; keep the best `truncation` = C'."""
 
-    truncation: int
-    n_threads: int
     name = "exact"
     uses_blas = True
 
-    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+    def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the best C' fields of each row and their activities."""
         if rows.is_sparse:
             return best_of_all(fields, rows, prior, self.truncation, self.n_threads)
@@ -73,31 +72,6 @@ class ExactSearch:
                 self.n_threads,
             )
         return out
-
-    find = start
-
-    def arrange(self, fields: Fields) -> Fields:
-        """Return the fields in the same order."""
-        return fields
-
-    def begin(self, fields: Fields) -> None:
-        """Do nothing: exact search needs no preparation."""
-
-    def improve(self, fields: Fields, rows: Rows, prior: Prior | None, out: Activities) -> None:
-        """Find the activities again after the fields changed."""
-        out.put(slice(None), self.find(fields, rows, prior))
-
-    searches_twice = False
-
-    def frozen(self, n_fields: int) -> ExactSearch:
-        """Return a search that finds the same fields again."""
-        return self
-
-    def needs_lists(self) -> bool:
-        return False
-
-    def build_lists(self, ids: Array, n_fields: int) -> None:
-        """Do nothing: exact search has no lists."""
 
 
 def full_posterior(
@@ -125,14 +99,14 @@ def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
 
 
 @dataclass
-class FullSearch:
+class FullSearch(Search):
     """The non-truncated mixture, C' = C: every field is active for every row."""
 
-    n_threads: int
     name = "full"
     uses_blas = True
+    truncated = False
 
-    def start(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
+    def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the activities that are not negligible, in descending order."""
         base = fields.base(prior)
         found: list[Activities] = []
@@ -158,8 +132,6 @@ class FullSearch:
             out.log_sum[place] = part.log_sum
             at += len(part)
         return out
-
-    find = start
 
 
 def full_step(

@@ -21,6 +21,7 @@ from tnesi import kernels
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior
 from tnesi.model.rows import Rows
+from tnesi.search.base import Search
 from tnesi.search.exact import best_of_all
 from tnesi.types import Array
 
@@ -125,18 +126,13 @@ class Cells:
 
 
 @dataclass
-class NeighborSearch:
+class NeighborSearch(Search):
     """Search over lists of neighboring fields."""
 
-    truncation: int
-    n_threads: int
     n_neighbors: int = N_NEIGHBORS
-    lists: Array | None = None
-    doubtful_below: float | None = None
-    age: int = field(default=0, repr=False)
     _cells: Cells | None = field(default=None, repr=False)
     name = "neighbors"
-    uses_blas = False
+    learns_from_rows = True
 
     def arrange(self, fields: Fields) -> Fields:
         """Put similar fields next to each other in memory, so that the fields of a list share cache lines."""
@@ -148,10 +144,10 @@ class NeighborSearch:
         return fields.take(order)
 
     def begin(self, fields: Fields) -> None:
-        """Prepare for new rows."""
-        self.lists = self.doubtful_below = None
+        """Forget the lists, and make cells if `arrange` has not made them."""
+        super().begin(fields)
         if self._cells is None:
-            self.make_cells(fields)
+            self._cells = self._new_cells(fields)
 
     @property
     def searches_twice(self) -> bool:
@@ -166,7 +162,7 @@ class NeighborSearch:
             search_lists(fields, rows, prior, out.best, self.lists, out, self.n_threads)
 
     def frozen(self, n_fields: int) -> NeighborSearch:
-        """Return a search that finds the same fields again: with empty lists, if there are lists."""
+        """Return a search with empty lists, if there are lists."""
         return self if self.lists is None else replace(self, lists=np.full((n_fields, 1), -1, np.int32))
 
     def needs_lists(self) -> bool:
@@ -188,12 +184,15 @@ class NeighborSearch:
         if len(fields) > ALL_BELOW:
             self.build_lists(ids, len(fields))
             self.doubtful_below = float(np.quantile(quality, _DOUBTFUL_SHARE))
-        self.make_cells(fields)
+        self._cells = self._new_cells(fields)
 
-    def make_cells(self, fields: Fields) -> None:
-        """Make the cells that the search for new rows starts from, if there are many fields."""
-        if len(fields) > ALL_BELOW:
-            self._cells = Cells.over(fields, self.n_threads)
+    def restored(self, fields: Fields) -> NeighborSearch:
+        """Return a search with the same lists, and the cells of the fields."""
+        return replace(self, _cells=self._new_cells(fields))
+
+    def _new_cells(self, fields: Fields) -> Cells | None:
+        """Return the cells that the search for new rows starts from, if there are many fields."""
+        return Cells.over(fields, self.n_threads) if len(fields) > ALL_BELOW else None
 
     def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return K^(n) of new rows: from the cells, then from the lists."""

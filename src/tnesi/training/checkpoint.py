@@ -22,7 +22,7 @@ from tnesi import kernels
 from tnesi.errors import TnesiError
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
-from tnesi.search import NeighborSearch, TruncatedSearch
+from tnesi.search import NeighborSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
 from tnesi.system.files import FileWriteError, InUseError, alone_in, replacing
@@ -57,14 +57,12 @@ class Checkpoint:
     resume: bool
     identity: dict[str, Any] = field(default_factory=dict)
 
-    def save(
-        self, fields: Fields, activities: Activities, search: TruncatedSearch, monitor: Monitor, *, stopped: bool
-    ) -> None:
+    def save(self, fields: Fields, activities: Activities, search: Search, monitor: Monitor, *, stopped: bool) -> None:
         """Save the state after an iteration."""
         arrays = {name: getattr(fields, name) for name in _FIELDS}
         arrays |= {name: np.asarray(getattr(activities, name)) for name in _ACTIVITIES}
         age = 0
-        if isinstance(search, NeighborSearch) and search.lists is not None:
+        if search.lists is not None:
             arrays["lists"], age = search.lists, search.age
         header = {
             "format": FORMAT,
@@ -84,7 +82,7 @@ class Checkpoint:
                     f"cannot write {self.path} ({error})", advice="check the free space on the disk"
                 ) from error
 
-    def load(self, search: TruncatedSearch, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
+    def load(self, search: Search, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
         """Restore search and monitor; return fields, activities and whether learning has ended, or None."""
         if not self.resume or not self.path.exists():
             return None
@@ -98,7 +96,7 @@ class Checkpoint:
                 parameter="checkpoint",
                 advice="pass the original values, or another folder as {checkpoint}",
             )
-        if isinstance(search, NeighborSearch) and "lists" in arrays:
+        if "lists" in arrays:
             search.lists, search.age = arrays["lists"], header["age"]
         ended = monitor.restore(header["history"], header["objective"], header["gain"], stopped=header["stopped"])
         fields = Fields(*(arrays[name] for name in _FIELDS))

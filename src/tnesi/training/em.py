@@ -10,7 +10,7 @@ from tnesi.execution.engine import Engine
 from tnesi.execution.part import Part, Summary
 from tnesi.model.fields import Fields, Shrinkage
 from tnesi.search import Search
-from tnesi.search.exact import FullSearch, full_step
+from tnesi.search.exact import full_step
 from tnesi.system.interrupt import delay_interrupt
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.monitor import Monitor
@@ -47,11 +47,11 @@ def run_em(
         stop = monitor.record(energy, summary.changed / engine.n_rows, search.name, log_prior)
         if observe:
             observe(fields)
-        if checkpoint and not isinstance(search, FullSearch):
+        if checkpoint:
             checkpoint.save(fields, engine.activities, search, monitor, stopped=stop)
         return stop
 
-    if isinstance(search, FullSearch):
+    if not search.truncated:
         return _run_full(engine.part, fields, search, monitor, record, max_iter, learner, shrinkage)
     before = checkpoint.load(search, monitor) if checkpoint else None
     if before:
@@ -82,7 +82,7 @@ def run_em(
 def _run_full(
     part: Part,
     fields: Fields,
-    search: FullSearch,
+    search: Search,
     monitor: Monitor,
     record: Callable[[Fields, Summary], bool],
     max_iter: int,

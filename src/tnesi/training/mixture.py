@@ -20,7 +20,7 @@ from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import check_row_sum, normalize
-from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
+from tnesi.search import SEARCHES, ExactSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
 from tnesi.system.digest import content_digest
 from tnesi.system.interrupt import delay_interrupt
@@ -178,7 +178,7 @@ def learn_mixture(
             with delay_interrupt():  # the fit is done: keep its result
                 activities = engine.activities  # computed with the engine's logarithms
                 fields.take_logarithms()
-                if isinstance(search, NeighborSearch):
+                if search.learns_from_rows:
                     sample = engine.sample(n_fields)
                     search.prepare(fields, sample.ids, sample.log_sum - engine.sample_constant(n_fields))
         except KeyboardInterrupt:
@@ -231,13 +231,12 @@ def check_prior_strength(prior_strength: float, total: float, n_fields: int) -> 
 def _new_search(parameters: MixtureParameters, n_fields: int, survey: Survey) -> Search:
     """Return the search for the given parameters and rows."""
     truncation, many = _truncation(parameters, n_fields), n_fields > ALL_BELOW
-    n_threads = parameters.n_threads
-    if parameters.truncation is None and many:
-        return FullSearch(n_threads)
-    exact = parameters.search == "exact" or (many and truncation < FEWEST_NEIGHBORS)
-    if exact or (many and _is_exact_faster(n_fields, survey)):
-        return ExactSearch(truncation, n_threads)
-    return NeighborSearch(truncation, n_threads)
+    name: str = parameters.search
+    if many and parameters.truncation is None:
+        name = "full"
+    elif many and (truncation < FEWEST_NEIGHBORS or _is_exact_faster(n_fields, survey)):
+        name = "exact"
+    return SEARCHES[name](truncation, parameters.n_threads)
 
 
 def _is_exact_faster(n_fields: int, survey: Survey) -> bool:
@@ -251,7 +250,7 @@ def _is_exact_faster(n_fields: int, survey: Survey) -> bool:
 
 
 def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
-    if given.store.in_memory or (parameters.online is None and not isinstance(search, FullSearch)):
+    if given.store.in_memory or (parameters.online is None and search.truncated):
         return
     full = parameters.online is None
     raise InvalidParameterError(
@@ -275,7 +274,7 @@ def _checkpoint(
     """Return the checkpoint of a mixture, with the values that must match to resume from it."""
     if parameters.checkpoint is None:
         return None
-    if parameters.online is not None or isinstance(search, FullSearch):
+    if parameters.online is not None or not search.truncated:
         raise InvalidParameterError(
             "{checkpoint} needs EM with a truncation",
             parameter="checkpoint",
@@ -327,9 +326,7 @@ def _learn_em(
     checkpoint: Checkpoint | None,
 ) -> Fields:
     above = survey.mean_above(engine.row_sum)
-    fields = start_around(1 + above, normalize(engine.take(chosen), engine.row_sum))
-    if isinstance(search, NeighborSearch):
-        fields = search.arrange(fields)
+    fields = search.arrange(start_around(1 + above, normalize(engine.take(chosen), engine.row_sum)))
     shrinkage = Shrinkage.towards(above, parameters.prior_strength)
     return run_em(
         engine,
@@ -359,7 +356,7 @@ def _learn_online(
         rows,
         weight,
         start_hebbian(rows, weight, n_fields, rng),
-        ExactSearch(search.truncation, part.n_threads) if isinstance(search, NeighborSearch) else search,
+        ExactSearch(search.truncation, part.n_threads) if search.truncated else search,
         monitor,
         learning_rate=rule.learning_rate,
         batch_size=rule.batch_size,

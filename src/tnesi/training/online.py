@@ -8,7 +8,7 @@ from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.model.free_energy import FreeEnergy, log_sum_of_joints
 from tnesi.model.rows import Rows
-from tnesi.search.exact import ExactSearch, FullSearch
+from tnesi.search import Search
 from tnesi.training.monitor import Monitor
 from tnesi.training.self_labeling import ClassLearner
 from tnesi.types import Array
@@ -18,7 +18,7 @@ def run_hebbian(
     rows: Rows,
     weight: Array | None,
     fields: Fields,
-    search: ExactSearch | FullSearch,
+    search: Search,
     monitor: Monitor,
     *,
     learning_rate: float,
@@ -46,11 +46,11 @@ def run_hebbian(
             for start in range(0, n, batch_size):
                 points = order[start : start + batch_size]
                 batch, w = rows.take(points), None if weight is None else weight[points]
-                activities = search.start(fields, batch, learner.prior(points, inferred=False) if learner else None)
+                activities = search.find(fields, batch, learner.prior(points, inferred=False) if learner else None)
                 if learner:
                     learner.learn_batch(activities, points)
                     if learner.recurrent:  # with the labels just inferred
-                        activities = search.start(fields, batch, learner.prior(points))
+                        activities = search.find(fields, batch, learner.prior(points))
                 log_sum[points] = log_sum_of_joints(fields, activities, rows.row_sum)
                 best[points] = activities.best
                 fields.hebbian_step(batch, w, activities, rate, n_threads)
@@ -60,4 +60,4 @@ def run_hebbian(
                 break
     except KeyboardInterrupt:
         monitor.interrupted = True
-    return fields, search.start(fields, rows, learner.prior() if learner else None)
+    return fields, search.find(fields, rows, learner.prior() if learner else None)

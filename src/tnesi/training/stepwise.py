@@ -26,7 +26,7 @@ from tnesi.execution.local import sample_rows
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Shrinkage, Statistics, Units
 from tnesi.model.rows import Rows
-from tnesi.search import NeighborSearch, Search
+from tnesi.search import Search
 from tnesi.types import Array
 
 _YOUNG, _ETA = 30.0, 2.0
@@ -122,7 +122,7 @@ class Stepwise:
         sums *= np.divide(mass[:, None] * (row_sum - above.size), total, out=np.zeros_like(total), where=total > 0)
         own = Fields(*(array.copy() for array in (fields.w, fields.log_w, fields.log_w_sum, fields.w_sum)))
         statistics = Statistics(sums, mass.astype(np.float64), Units(0.0, 0.0))
-        recent = Recent.empty(len(fields), search.truncation if isinstance(search, NeighborSearch) else 0)
+        recent = Recent.empty(len(fields), search.truncation if search.learns_from_rows else 0)
         return cls(own, replace(search), row_sum, strength, statistics, above, float(mass.sum()), recent)
 
     def learn(self, rows: Rows, weight: Array | None, half_life: float | None, n_threads: int) -> BatchResult:
@@ -179,7 +179,7 @@ class Stepwise:
         self._unused = np.flatnonzero(statistics.mass < _UNUSED * statistics.mass.mean())
         ids, quality = self.recent.ids[: self.recent.n], self.recent.quality[: self.recent.n]
         self._worst_below = float(np.quantile(quality, _WORST))
-        if isinstance(self.search, NeighborSearch):
+        if self.search.learns_from_rows:
             self.search.prepare(self.fields, ids, quality)
 
     def _reinitialize(self, rows: Rows, weight: Array, quality: Array) -> Array:

@@ -21,7 +21,7 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.search import NeighborSearch, Search
+from tnesi.search import Search
 from tnesi.training.mixture import LearnedMixture, MixtureParameters, check_prior_strength, learn_mixture
 from tnesi.training.monitor import Monitor
 from tnesi.training.stepwise import Stepwise
@@ -135,9 +135,7 @@ class MixtureStream:
         if self._model is None:
             own = self.stepwise.fields
             fields = replace(Fields.from_weights(own.w), w_sum=own.w_sum.copy())
-            search = replace(self.stepwise.search)
-            if isinstance(search, NeighborSearch):
-                search.make_cells(fields)
+            search = replace(self.stepwise.search).restored(fields)
             self._model = MixtureModel(fields, self.row_sum, self.truncation, search)
         return self._model
 

@@ -384,8 +384,7 @@ def test_the_fields_of_a_point_are_all_that_a_pass_needs(counts: Any, search: An
     own = search(10, 1)
     own.begin(fields)
     found = own.find(fields, rows)
-    if isinstance(own, NeighborSearch):
-        own.build_lists(found.ids, len(fields))
+    own.build_lists(found.ids, len(fields))
     restored = Activities.empty(*found.ids.shape)
     restored.ids[:] = tasks.wide(tasks.narrow(found.ids, len(fields)))
     for one in (found, restored):

@@ -34,7 +34,7 @@ from tnesi.execution.part import Summary
 from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Statistics, Units
-from tnesi.search import TruncatedSearch
+from tnesi.search import Search
 from tnesi.types import Array
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class DaskEngine:
     def normalize(self, row_sum: float) -> None:
         self.row_sum = row_sum
 
-    def begin(self, fields: Fields, search: TruncatedSearch, prior: Prior | None) -> Summary:
+    def begin(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Find the fields of all rows for the first time."""
         _reject_prior(prior)
         self._blocks.check_room(len(fields) * self.n_features * 8)
@@ -142,12 +142,12 @@ class DaskEngine:
             search.build_lists(self._sample_ids(len(fields)), len(fields))
         return replace(summary, changed=self.n_rows)
 
-    def resume(self, fields: Fields, search: TruncatedSearch, activities: Activities) -> None:
+    def resume(self, fields: Fields, search: Search, activities: Activities) -> None:
         """Resume from activities that an earlier run has found for the same rows."""
         self._ids = tasks.narrow(activities.ids, len(fields))
         self._run_pass("restore", tasks.restore, fields, search.frozen(len(fields)), learns=True)
 
-    def step(self, fields: Fields, search: TruncatedSearch, prior: Prior | None) -> Summary:
+    def step(self, fields: Fields, search: Search, prior: Prior | None) -> Summary:
         """Improve the fields of all rows after the weights changed."""
         _reject_prior(prior)
         self._iteration += 1
@@ -186,7 +186,7 @@ class DaskEngine:
         return tasks.wide(self._ids[:: sample_step(self.n_rows, n_fields)])
 
     def _run_pass(
-        self, name: str, task: Callable[..., Found], fields: Fields, search: TruncatedSearch, *, learns: bool
+        self, name: str, task: Callable[..., Found], fields: Fields, search: Search, *, learns: bool
     ) -> Summary:
         """Make a pass over all rows."""
         search = replace(search, n_threads=1)

@@ -25,7 +25,7 @@ from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Statistics, Units
-from tnesi.search import TruncatedSearch
+from tnesi.search import Search
 from tnesi.types import Array
 
 _LARGE = 2**22
@@ -96,7 +96,7 @@ class Parameters(Message):
     log_w: Array | SharedArray
     log_w_sum: Array
     row_sum: float
-    search: TruncatedSearch
+    search: Search
 
     def shared(self, spare: Parameters | None) -> Parameters:
         """Return the same parameters in shared memory, reusing that of `spare`."""
@@ -195,10 +195,10 @@ def take(block: Block, index: Array) -> Any:
 
 def find(parameters: Parameters, block: Block) -> Found:
     """Find the fields of the rows for the first time."""
-    part, search = block.part(), parameters.search
+    part = block.part()
     part.normalize(parameters.row_sum)
     with single_threaded_blas(), parameters.fields() as fields:
-        part.find(fields, search, None, search.truncation)
+        part.find(fields, parameters.search, None)
     return _found(part, parameters, part.learn(None).energy, len(part.sums))
 
 
