@@ -29,8 +29,15 @@ $(VENV)/installed: $(NATIVE_SOURCES)
 demo: setup  ## compare tnesi with scikit-learn on 8 x 8 digits with few labels: a table, and a plot in demo/
 	$(BIN)/tnesi demo -o demo/comparison.png
 
-docs: setup  ## write the references of the command line and the API
-	$(BIN)/python docs/generate.py
+docs: $(VENV)/installed-docs  ## build the documentation site into site/, and docs/cli.md from the help texts
+	$(BIN)/python docs/command_line.py
+	rm -rf docs/generated/api
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --doctree-dir build/docs docs site
+	@echo "open site/index.html"
+
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
 
 test: test-native test-python  ## run all tests
 
@@ -119,4 +126,4 @@ bench: setup  ## measure speed, memory and accuracy on MNIST
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove build products
-	rm -rf $(VENV) build demo dist
+	rm -rf $(VENV) build demo dist docs/generated site

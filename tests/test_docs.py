@@ -1,10 +1,9 @@
-"""The documentation holds: its examples run, its links lead somewhere, its references are up to date."""
+"""The documentation holds: its examples run, its links lead somewhere, the reference of the commands is complete."""
 
 from __future__ import annotations
 
 import doctest
 import gzip
-import importlib.util
 import re
 import shlex
 import struct
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from markdown_it import MarkdownIt
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
@@ -32,21 +32,20 @@ OTHERS = ("pip", "make", "cd", "export")
 """Programs besides tnesi that examples may call; they are not run."""
 
 
-def load_generator() -> Any:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_the_reference_has_all_commands() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert not re.search("[\x1b\u2500-\u257f]|\\[/?bold|<span", text), "no colors or boxes of a terminal"
+    sections = dict(re.findall(r"(?ms)^#+ `(tnesi .*?)`\n(.*?)(?=^#+ `tnesi|\Z)", text))
+    assert sections.keys() == dict(commands(typer.main.get_command(app))).keys(), "run: make docs"
+    for name, command in commands(typer.main.get_command(app)):
+        for option in (name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)):
+            assert not option.startswith("-") or option in sections[name], f"{name} {option}; run: make docs"
 
 
-@pytest.mark.parametrize("name", ["cli", "api"])
-def test_the_references_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    text: str = getattr(load_generator(), f"{name}_reference")()
-    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == text, "run: make docs"
-    assert not re.search("[\x1b\u2500-\u257f]", text), "no colors or boxes of a terminal"
+def commands(command: Any, name: str = "tnesi") -> Iterator[tuple[str, Any]]:
+    for inner, found in getattr(command, "commands", {}).items():
+        yield f"{name} {inner}", found
+        yield from commands(found, f"{name} {inner}")
 
 
 # Links
@@ -246,9 +245,9 @@ def folder(data_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "api.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path) -> None:
-    """In the order of the page; those of api.md are docstrings, which are tested where they are."""
+    """In the order of the page."""
     reader = Reader(known_names(page))
     for block in blocks(page):
         if block.comment != "slow":

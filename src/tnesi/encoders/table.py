@@ -61,7 +61,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Number of rows seen during fit.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where the table has names.
 
     Notes

@@ -38,9 +38,9 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    mean_ : ndarray of float64 of shape (n_features_in_,)
+    mean_ : ndarray of float64 of shape (`n_features_in_`,)
         The mean, or zeros without centering.
-    directions_ : ndarray of float64 of shape (n_directions_, n_features_in_) or None
+    directions_ : ndarray of float64 of shape (`n_directions_`, `n_features_in_`) or None
         Orthonormal rows; None without rotation.
     n_directions_ : int
         Number of directions. There are twice as many features.
@@ -50,7 +50,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
         Choices of `fit`.
     n_features_in_ : int
         Number of dimensions.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the dimensions, if all of them are strings.
 
     Notes
@@ -139,7 +139,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        rows : ndarray of float32 of shape (n_samples, 2 * n_directions_)
+        rows : ndarray of float32 of shape (n_samples, 2 * `n_directions_`)
             The positive parts, then the negative ones. A vector equal to the mean is a zero row.
         """
         check_is_fitted(self, "mean_")

@@ -127,7 +127,7 @@ class SimpletronClassifier(FittedClassifier):
         `transduction_`, `unknown_share_` and `suggest` describe these rows.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where all names in `X` are strings.
 
     Notes

@@ -3,16 +3,16 @@
 All return a :class:`tnesi.paper.NeuralSimpletron`; pass any parameter to change it, for instance
 ``t_nesi(rule=EM(), row_sum="auto")`` for the same network learned by EM.
 
-============================ ========== ============== =========
+============================ ========== ============= =========
 name                         truncation self-labeling recurrent
-============================ ========== ============== =========
-ff_nesi                      no         no             no
-ff_plus_nesi                 no         yes            no
-r_nesi                       no         no             yes
-r_plus_nesi                  no         yes            yes
-t_nesi                       yes        yes            no
-truncated_recurrent_nesi     yes        yes            yes
-============================ ========== ============== =========
+============================ ========== ============= =========
+ff_nesi                      no         no            no
+ff_plus_nesi                 no         yes           no
+r_nesi                       no         no            yes
+r_plus_nesi                  no         yes           yes
+t_nesi                       yes        yes           no
+truncated_recurrent_nesi     yes        yes           yes
+============================ ========== ============= =========
 
 The first four are from Forster, Sheikh and Lücke, `t_nesi` is from Forster and Lücke (2017); the last one is
 unpublished. The published runs with one label per class make 2,000 passes: pass ``rule=OnlineRule(max_iter=2000)``.
