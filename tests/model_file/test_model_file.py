@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,6 +13,7 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
@@ -27,7 +29,7 @@ from tnesi.data.labels import few_labels
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.execution import Local
 from tnesi.labeling.labeler import Labeler
-from tnesi.model_file import Header, ModelFileError, read_header, save_load
+from tnesi.model_file import Header, ModelFileError, read_header
 from tnesi.model_file.header import CHECKS
 from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 
@@ -401,7 +403,7 @@ def test_a_failed_write_loses_nothing(
         filename.write_bytes(before[:1000])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(save_load, "save_file", interrupted)
+    monkeypatch.setattr(safetensors.numpy, "save_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         save(fitted, path)
     assert path.read_bytes() == before
@@ -479,3 +481,18 @@ def test_other_things_than_files(tmp_path: Path) -> None:
 def test_every_entry_of_the_header_is_checked() -> None:
     names = {entry.name for entry in fields(Header)}
     assert CHECKS.keys() | {"format", "shapes"} == names
+
+
+def test_file_objects(fitted: SimpletronClassifier, tmp_path: Path) -> None:
+    content = BytesIO()
+    save(fitted, content, provenance={"data": "digits"})
+    loaded = load(BytesIO(content.getvalue()))
+    np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+    assert read_header(BytesIO(content.getvalue())).provenance == {"data": "digits"}
+    path = tmp_path / "model.tnesi"
+    path.write_bytes(content.getvalue())
+    with path.open("rb") as file:
+        assert load(file).get_params().keys() == fitted.get_params().keys()
+    for damaged in (b"", b"no model", content.getvalue()[:-1], content.getvalue()[:-1] + b"?"):
+        with pytest.raises(ModelFileError, match=r"^the file cannot be loaded"):
+            load(BytesIO(damaged))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, load_file, save_file
@@ -376,9 +377,7 @@ def test_an_error_of_the_callback_is_its_own(digits: tuple[Any, Any], tmp_path: 
 
 def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = digits
-    from tnesi.training import checkpoint
-
-    save, count = checkpoint.save_file, 0
+    save, count = safetensors.numpy.save_file, 0
 
     def full(*args: Any, **kwargs: Any) -> None:
         nonlocal count
@@ -387,7 +386,7 @@ def test_a_full_disk_loses_nothing(digits: tuple[Any, Any], tmp_path: Path, monk
             raise OSError(28, "No space left on device")
         save(*args, **kwargs)
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(safetensors.numpy, "save_file", full)
     with pytest.raises(OSError, match="No space left"):
         mixture(tmp_path).fit(X)
     found = mixture(tmp_path, resume=True).fit(X)

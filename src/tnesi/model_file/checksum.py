@@ -10,10 +10,8 @@ import json
 
 from tnesi.model_file.header import ModelFileError
 from tnesi.system.digest import content_digest
+from tnesi.system.tensors import Description
 from tnesi.types import Array
-
-Description = dict[str, tuple[str, tuple[int, ...]]]
-"""Type (its name in safetensors) and shape of each array."""
 
 
 def checksum(text: str, described: Description, arrays: dict[str, Array]) -> str:

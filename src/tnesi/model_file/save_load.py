@@ -32,12 +32,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -74,7 +73,7 @@ from tnesi.model_file.header import (
     to_json,
 )
 from tnesi.search import SEARCHES
-from tnesi.system.files import FileWriteError, replacing
+from tnesi.system.tensors import SafetensorError, open_tensors, write_tensors
 from tnesi.system.threads import resolve_threads
 from tnesi.training.mixture import LearnedMixture
 from tnesi.types import Array
@@ -89,7 +88,7 @@ _NOT_SAVED = "random_state was a generator, which cannot be saved; it is None in
 
 def save(
     model: Model | Pipeline,
-    path: str | Path,
+    file: str | Path | BinaryIO,
     *,
     provenance: dict[str, Any] | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -101,8 +100,8 @@ def save(
     ----------
     model : PoissonMixture, SimpletronClassifier, NeuralSimpletron, or a Pipeline of an encoder and one of these
         See `tnesi.make_classifier` for pipelines.
-    path : str or Path
-        By convention it ends in ``.tnesi``. An existing file is replaced.
+    file : str, Path or binary file object
+        The name of a file ends in ``.tnesi`` by convention. An existing file is replaced.
     provenance : dict, optional
         The origin of the model (data, fingerprint, seed, a note): strings, numbers, lists and dicts. The date and the
         versions of tnesi, NumPy and Python are always stored.
@@ -130,13 +129,21 @@ def save(
     True
     >>> read_header(path).provenance
     {'data': 'digits'}
+
+    Into memory:
+
+    >>> import io
+    >>> content = io.BytesIO()
+    >>> tnesi.save(clf, content)
+    >>> bool((tnesi.load(io.BytesIO(content.getvalue())).predict(X) == clf.predict(X)).all())
+    True
     """
     encoder, model = split_pipeline(model)
     kind = kind_of(model)
     check_is_fitted(model)
     if isinstance(model, FittedClassifier):
         model.settle()
-    with _explained("the model cannot be saved as {path}", path):
+    with _explained("the model cannot be saved as {file}", file):
         state, of_encoder = (None, {}) if encoder is None else stored_encoder(encoder)
         arrays = _arrays_of(model, training) | of_encoder
         text = to_json(replace(_describe(model, kind, provenance, image_shape), encoder=state))
@@ -146,17 +153,15 @@ def save(
         _parameters_from(header)
     described = {name: (_type_name(name, array), array.shape) for name, array in arrays.items()}
     metadata = {"tnesi": text, "checksum": checksum(text, described, arrays)}
-    with replacing(path) as temporary:
-        try:
-            save_file(arrays, temporary, metadata=metadata)
-        except SafetensorError as error:
-            raise FileWriteError(
-                "cannot write {path} ({reason})", path=path, reason=error, advice="check the free space on the disk"
-            ) from error
+    write_tensors(_opened(file), arrays, metadata)
 
 
-def load(path: str | Path) -> Model | Pipeline:
+def load(file: str | Path | BinaryIO) -> Model | Pipeline:
     """Read a model from a file; nothing in the file is executed, and everything is validated.
+
+    Parameters
+    ----------
+    file : str, Path or binary file object
 
     Returns
     -------
@@ -168,8 +173,8 @@ def load(path: str | Path) -> Model | Pipeline:
     ModelFileError
         If the file is not a model file, is damaged, or was made by a newer version.
     """
-    with _explained("{path} cannot be loaded", path, reading=True):
-        header, arrays = _read(Path(path), with_arrays=True)
+    with _explained("{file} cannot be loaded", file, reading=True):
+        header, arrays = _read(file, with_arrays=True)
         check_values(header, arrays)
         parameters, of_mixtures = _parameters_from(header)
         names = None if header.feature_names is None else np.array(header.feature_names, dtype=object)
@@ -186,26 +191,27 @@ def load(path: str | Path) -> Model | Pipeline:
         return classifier if encoder is None else Pipeline([("encoder", encoder), ("classifier", classifier)])
 
 
-def read_header(path: str | Path) -> Header:
+def read_header(file: str | Path | BinaryIO) -> Header:
     """Read the header of a model file, without its arrays."""
-    with _explained("{path} cannot be read", path, reading=True):
-        return _read(Path(path), with_arrays=False)[0]
+    with _explained("{file} cannot be read", file, reading=True):
+        return _read(file, with_arrays=False)[0]
 
 
 @contextmanager
-def _explained(message: str, path: str | Path, *, reading: bool = False) -> Iterator[None]:
+def _explained(message: str, file: str | Path | BinaryIO, *, reading: bool = False) -> Iterator[None]:
     """Convert errors to ModelFileError with a message about the file."""
+    name = file if isinstance(file, str | Path) else getattr(file, "name", "the file")
     try:
         yield
     except ModelFileError as error:
         message = f"{message}: {error.message}"
-        raise ModelFileError(message, advice=error.advice, path=path, **error.values) from error.__cause__
+        raise ModelFileError(message, advice=error.advice, file=name, **error.values) from error.__cause__
     except (ValueError, RecursionError, SafetensorError) as error:
         damaged = "; the file is damaged" if reading else ""
         advice = "copy it again, or save the model again" if reading else ""
-        raise ModelFileError(message + ": {reason}" + damaged, advice=advice, path=path, reason=error) from error
+        raise ModelFileError(message + ": {reason}" + damaged, advice=advice, file=name, reason=error) from error
     except MemoryError as error:
-        raise ModelFileError(message + ": it needs more memory than this machine has", path=path) from error
+        raise ModelFileError(message + ": it needs more memory than this machine has", file=name) from error
 
 
 def split_pipeline(model: Any) -> tuple[Encoder | None, Any]:
@@ -339,10 +345,17 @@ def _arrays_of_classifier(model: ClassifierModel, training: bool) -> dict[str, A
 # From a file to header and arrays
 
 
-def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
-    _check_start(path)
-    with safe_open(path, framework="np") as file:
-        metadata = file.metadata() or {}
+def _opened(file: str | Path | BinaryIO) -> Path | BinaryIO:
+    return Path(file) if isinstance(file, str) else file
+
+
+def _read(given: str | Path | BinaryIO, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
+    source = _opened(given)
+    if not isinstance(source, Path):
+        source = BytesIO(source.read())
+    _check_start(source)
+    with open_tensors(source) as file:
+        metadata, described = file.metadata, file.described
         text, stored = metadata.get("tnesi"), metadata.get("checksum")
         if text is None:
             raise ModelFileError(
@@ -355,31 +368,29 @@ def _read(path: Path, *, with_arrays: bool) -> tuple[Header, dict[str, Array]]:
                 advice="if a newer tnesi made the file, pip install --upgrade tnesi; otherwise the file is damaged, so "
                 "copy or save it again",
             )
-        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         if stored is None:
             raise ModelFileError("the file is damaged: it has no checksum", advice="copy or save it again")
-        described = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
         check_header_sum(stored, text, described)
-        header = parse(text, {name: tuple(part.get_shape()) for name, part in parts.items()})
+        header = parse(text, {name: shape for name, (_, shape) in described.items()})
         check_shapes(header)
-        for name, part in parts.items():
-            if is_of_encoder(name):
-                continue
-            wanted = ARRAYS[name.partition(".")[0]][0]
-            if part.get_dtype() != wanted:
-                raise ValueError(f"{name} is of type {part.get_dtype()}, not {wanted}")
-        arrays = {name: file.get_tensor(name) for name in parts} if with_arrays else {}
+        for name, (found, _) in described.items():
+            if not is_of_encoder(name) and found != (wanted := ARRAYS[name.partition(".")[0]][0]):
+                raise ValueError(f"{name} is of type {found}, not {wanted}")
+        arrays = file.arrays() if with_arrays else {}
         if with_arrays:
             check_array_sum(stored, arrays)
         return header, arrays
 
 
-def _check_start(path: Path) -> None:
+def _check_start(source: Path | BytesIO) -> None:
     """Raise an error if the file is obviously not a model file."""
-    if path.exists() and not path.is_file():
-        raise ModelFileError("it is not a file", advice="pass the name of a model file (.tnesi)")
-    with path.open("rb") as file:
-        start = file.read(9)
+    if isinstance(source, BytesIO):
+        start = source.getvalue()[:9]
+    else:
+        if source.exists() and not source.is_file():
+            raise ModelFileError("it is not a file", advice="pass the name of a model file (.tnesi)")
+        with source.open("rb") as file:
+            start = file.read(9)
     if not start:
         raise ModelFileError("it is empty", advice="save the model again")
     if start[8:] != b"{":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -270,18 +270,14 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
 
 def to_bytes(layer: FirstLayer) -> bytes:
     """Return a first layer with its activities, but no labels, as the bytes of a model file."""
-    with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
-        path = Path(folder) / "mixture.tnesi"
-        save(layer.with_encoder(layer.classifier(layer.model)), path)
-        return path.read_bytes()
+    content = BytesIO()
+    save(layer.with_encoder(layer.classifier(layer.model)), content)
+    return content.getvalue()
 
 
 def from_bytes(content: bytes, data: Data) -> FirstLayer:
     """Return the first layer from the bytes of `to_bytes`, for these data."""
-    with tempfile.TemporaryDirectory(prefix="tnesi-studio-") as folder:
-        path = Path(folder) / "mixture.tnesi"
-        path.write_bytes(content)
-        encoder, model = split_pipeline(load(path))
+    encoder, model = split_pipeline(load(BytesIO(content)))
     if not isinstance(model, SimpletronClassifier) or model.n_features_in_ != data.rows.n_features:
         raise ValueError("it belongs to other data")
     if model.activities_.shape[0] != data.rows.n_rows:

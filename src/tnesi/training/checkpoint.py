@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from tnesi import kernels
 from tnesi.errors import TnesiError
@@ -24,12 +22,13 @@ from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields
 from tnesi.search import NeighborSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
-from tnesi.system.digest import content_digest
-from tnesi.system.files import FileWriteError, InUseError, alone_in, replacing
+from tnesi.system.files import InUseError, alone_in, replacing
+from tnesi.system.tensors import read_state, write_state
 from tnesi.training.monitor import Monitor
 from tnesi.types import Array
 
 FORMAT = 3
+_ENTRY = "tnesi checkpoint"
 _MOST = 1e300  # JSON has no infinity
 _FIELDS = ("w", "log_w", "log_w_sum", "w_sum")
 _RECORD = ("iteration", "free_energy", "changed", "seconds")
@@ -73,14 +72,7 @@ class Checkpoint:
             "stopped": stopped,
             "age": age,
         }
-        with replacing(self.path, sync=False) as temporary:
-            try:
-                text = json.dumps(header, default=_plain)
-                save_file(arrays, temporary, {"tnesi checkpoint": text, "checksum": content_digest(text, arrays)})
-            except SafetensorError as error:
-                raise FileWriteError(
-                    f"cannot write {self.path} ({error})", advice="check the free space on the disk"
-                ) from error
+        write_state(self.path, _ENTRY, json.dumps(header, default=_plain), arrays, sync=False)
 
     def load(self, search: Search, monitor: Monitor) -> tuple[Fields, Activities, bool] | None:
         """Restore search and monitor; return fields, activities and whether learning has ended, or None."""
@@ -104,29 +96,26 @@ class Checkpoint:
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]]:
         try:
-            with safe_open(self.path, "numpy") as file:
-                metadata = file.metadata()
-                header: dict[str, Any] = json.loads(metadata["tnesi checkpoint"])
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            state = read_state(self.path, _ENTRY)
+            header: dict[str, Any] = json.loads(state.text)
             if header["format"] != FORMAT:
                 raise CheckpointError(
                     "{path} was written by another version of tnesi",
                     path=self.path,
                     advice="start over without {resume}",
                 )
-            if content_digest(metadata["tnesi checkpoint"], arrays) != metadata["checksum"]:
-                raise ValueError("the checksum does not match")
-            self._check(header, arrays)
+            state.check()
+            self._check(header, state.arrays)
         except CheckpointError:
             raise
-        except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
             raise CheckpointError(
                 "{path} is damaged or not a checkpoint ({reason})",
                 path=self.path,
                 reason=error,
                 advice="start over without {resume}",
             ) from error
-        return header, arrays
+        return header, state.arrays
 
     def _check(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
         n_fields, n_features = arrays["w"].shape
