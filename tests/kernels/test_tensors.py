@@ -15,8 +15,7 @@ from tests.kernels.problems import UNITS, assert_same_activities, outputs, probl
 from tnesi.kernels import reference, tensors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402 - only with PyTorch
-from torch.overrides import TorchFunctionMode  # noqa: E402
+from tests.kernels.fake_gpu import fake_gpu  # noqa: E402 - only with PyTorch
 
 
 @pytest.fixture(autouse=True)
@@ -135,15 +134,6 @@ def test_log_factorials(p: SimpleNamespace) -> None:
     np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-4)
 
 
-class WithoutDriver(TorchFunctionMode):
-    """Lets fake tensors on a GPU be copied where PyTorch has no driver for it; from another device it is an error."""
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function is torch.Tensor.copy_:
-            return args[0].zero_().add_(args[1])
-        return function(*args, **kwargs or {})
-
-
 def arguments_on(device: str, other: str | None = None, at: int = -1) -> dict[str, list[Any]]:
     """Return arguments of all kernels as tensors on a device; that of number `at` is on the `other` device."""
     n, d, c, width = 40, 7, 30, 5
@@ -181,7 +171,7 @@ def arguments_on(device: str, other: str | None = None, at: int = -1) -> dict[st
 
 
 def test_kernels_stay_on_their_device() -> None:
-    with FakeTensorMode(), WithoutDriver():
+    with fake_gpu():
         for name, arguments in arguments_on("cuda").items():
             getattr(tensors, name)(*arguments, 1)
 
@@ -189,7 +179,7 @@ def test_kernels_stay_on_their_device() -> None:
 def test_mixed_devices_are_errors() -> None:
     """Each argument in turn is on the processor instead of the GPU: the test above would notice."""
     n_arguments = sum(isinstance(one, torch.Tensor) for given in arguments_on("cpu").values() for one in given)
-    with FakeTensorMode(), WithoutDriver():
+    with fake_gpu():
         for at in range(n_arguments):
             given = arguments_on("cuda", "cpu", at)
             name = next(name for name, each in given.items() if any(map(is_on_cpu, each)))

@@ -13,6 +13,7 @@ from tnesi.estimators.parameters import check_rows
 from tnesi.execution.spool import IN_MEMORY
 from tnesi.execution.store import grain_rows
 from tnesi.model.rows import Matrix
+from tnesi.system.devices import Device
 from tnesi.types import Array
 
 
@@ -38,11 +39,11 @@ def shape_of(X: Any) -> tuple[int, int]:
     return int(n_rows), int(n_features)
 
 
-def checked_blocks(estimator: BaseEstimator, X: Any, *, reset: bool) -> Iterator[Matrix]:
-    """Yield all rows in checked blocks; data in memory are one block."""
+def checked_blocks(estimator: BaseEstimator, X: Any, device: Device | None = None, *, reset: bool) -> Iterator[Matrix]:
+    """Yield all rows in checked blocks; data in memory are one block. Tensors stay on `device`, if there is one."""
     X = unwrapped(X)
     if not is_out_of_core(X):
-        yield check_rows(estimator, X, reset=reset)
+        yield check_rows(estimator, X, device, reset=reset)
         return
     start = 0
     for block in _blocks(X):

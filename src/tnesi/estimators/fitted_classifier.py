@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.blocks import checked_blocks
 from tnesi.estimators.poisson_mixture import PoissonMixture
+from tnesi.execution.device_engine import device_for
+from tnesi.execution.settings import Local
 from tnesi.labeling.labels import encode_labels, given_labels, is_unlabeled, present_labels
 from tnesi.labeling.second_layer import label_confidence
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.rows import Matrix
+from tnesi.search import on_device
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
@@ -64,8 +68,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
         model = self.settle().model_
         self._layer()
-        blocks = checked_blocks(self, X, reset=False)
-        return np.concatenate([model.posterior(block, self._n_threads()) for block in blocks])
+        n_threads = self._n_threads()
+        with device_for(self._run(), n_threads) as device:
+            model = replace(model, mixtures=tuple(on_device(mixture, device) for mixture in model.mixtures))
+            blocks = checked_blocks(self, X, device, reset=False)
+            return np.concatenate([model.posterior(block, n_threads) for block in blocks])
 
     def activities_of(self, X: Matrix) -> sparse.csr_array:
         """Return the first-layer activities of checked rows, of shape (n_samples, n_fields)."""
@@ -194,6 +201,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def label_rivals_(self) -> Array:
         """The class with which each class may be confused."""
         return np.asarray(self.classes_[self._confidence()[1]])
+
+    def _run(self) -> Local:
+        """Return the execution settings."""
+        return Local()
 
     def _n_threads(self) -> int:
         return resolve_threads(self.n_jobs)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tnesi.errors import InvalidParameterError
-from tnesi.estimators.parameters import check_choice, check_integer, check_real
-from tnesi.execution.settings import Local
+from tnesi.estimators.parameters import check_choice, check_integer, check_real, reject
+from tnesi.execution.settings import Local, Torch
 from tnesi.training.mixture import DEFAULT_TRUNCATION
 
 LARGEST_ROW_SUM = 1e12
 LARGEST_PRIOR_STRENGTH = 1e6
 MOST_THREADS = 1024
 MOST = 2**31 - 1
+_DEVICE = "auto|cpu|mps|cuda(:[0-9]{1,3})?"
 
 
 def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
@@ -45,8 +47,10 @@ def check_run(execution: Any, n_jobs: Any) -> None:
             "{execution}={given!r} is not an execution",
             given=execution,
             parameter="execution",
-            advice="pass tnesi.execution.Local(...), tnesi.execution.Dask(...) or None",
+            advice="pass tnesi.execution.Local(...), Dask(...) or Torch(...), or None",
         )
+    if isinstance(execution, Torch) and not re.fullmatch(_DEVICE, str(execution.device)):
+        reject("device", execution.device, "pass 'auto', 'cuda', 'cuda:1', 'mps' or 'cpu'")
     if execution.callback is not None and not callable(execution.callback):
         raise InvalidParameterError(
             "{callback}={given!r}", given=execution.callback, parameter="callback", advice="pass a function, or None"

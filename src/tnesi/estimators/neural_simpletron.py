@@ -17,6 +17,7 @@ from tnesi.estimators.parameters import check_integer, check_real, reject, uncha
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.estimators.simpletron_classifier import stored_rows
+from tnesi.execution.device_engine import device_for
 from tnesi.execution.settings import Dask, Local
 from tnesi.labeling.labels import encode_labels, present_labels
 from tnesi.labeling.second_layer import interruption
@@ -130,8 +131,9 @@ class NeuralSimpletron(FittedClassifier):
         self : NeuralSimpletron
         """
         self.check_parameters()
-        with unchanged_on_failure(self):
-            given = read_rows(self, X, sample_weight)
+        run = self._run()
+        with unchanged_on_failure(self), device_for(run, resolve_threads(self.n_jobs)) as device:
+            given = read_rows(self, X, sample_weight, device=device)
             check_consistent_length(X, y)
             label, names = encode_labels(y, self.unlabeled, none_is_fine=not self.recurrent)
             if given.present is not None:
@@ -140,7 +142,6 @@ class NeuralSimpletron(FittedClassifier):
             seed, top_seed = (int(random.randint(2**31)) for _ in range(2))
             learner = self._class_learner(label, names.size, given.weight, top_seed) if names.size else None
             along = learner if isinstance(self._rule, OnlineRule) or self.recurrent else None
-            run = self.execution or Local()
             committee = learn_committee(
                 given, self._parameters(), [seed], listener_for(self.verbose, run.callback), along
             )
@@ -170,6 +171,9 @@ class NeuralSimpletron(FittedClassifier):
         if warning := committee.warning or warning:
             warnings.warn(warning, stacklevel=2)
         return self
+
+    def _run(self) -> Local:
+        return self.execution or Local()
 
     def fit_labels(self, y: Any) -> Self:
         """Relearn the second layer of a feed-forward network for other labels, on the stored activities.

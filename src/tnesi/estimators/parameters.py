@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 
 from tnesi.errors import InvalidDataError, InvalidParameterError
 from tnesi.model.rows import Matrix
+from tnesi.system.devices import Device, is_tensor, on_host
 from tnesi.system.interrupt import delay_interrupt
 from tnesi.types import Array
 
@@ -48,8 +49,16 @@ def reject(name: str, value: Any, advice: str) -> NoReturn:
     )
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
-    """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form."""
+def check_rows(estimator: BaseEstimator, X: Any, device: Device | None = None, *, reset: bool) -> Matrix:
+    """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form.
+
+    With a `device`, tensors become tensors of uint8 or float32 there.
+    """
+    if is_tensor(X):
+        if device is not None:
+            tensor: Matrix = _check_tensor(estimator, X, device, reset=reset)
+            return tensor
+        X = on_host(X)
     types = [np.float64, np.float32, np.uint8]
     if sparse.issparse(X):
         _check_indices(X)
@@ -74,6 +83,20 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Matrix:
         name = type(estimator).__name__
         check_non_negative(checked, f"{name} (it models counts and intensities; shift or clip the data)")
     return checked
+
+
+def _check_tensor(estimator: BaseEstimator, X: Any, device: Device, *, reset: bool) -> Any:
+    """Return `X` as a tensor on a device; only its first row is copied to the memory of the processor."""
+    x = device.tensor(X)
+    check_rows(estimator, device.array(x[:1]), reset=reset)
+    x = x.contiguous() if x.element_size() == 1 and not x.is_floating_point() and x.min() >= 0 else x.float()
+    if not x.isfinite().all() or x.min() < 0:
+        raise InvalidDataError(
+            "X contains NaN, infinity or negative values",
+            parameter="X",
+            advice="it models counts and intensities: shift or clip the data",
+        )
+    return x
 
 
 def _check_indices(X: Any) -> None:

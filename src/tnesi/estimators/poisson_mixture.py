@@ -20,10 +20,12 @@ from tnesi.estimators.mixture_parameters import check_mixture
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
+from tnesi.execution.device_engine import device_for
 from tnesi.execution.settings import Listener, Local
 from tnesi.model.activities import Activities
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Rows
+from tnesi.search import on_device
 from tnesi.system.threads import resolve_threads
 from tnesi.training.checkpoint import lock_checkpoints, resumed_seeds
 from tnesi.training.mixture import DEFAULT_TRUNCATION, LearnedMixture, MixtureParameters, learn_mixture
@@ -201,11 +203,12 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             unchanged_on_failure(self),
             lock_checkpoints(run.checkpoint),
             cluster_for(run, resolve_threads(self.n_jobs)) as cluster,
+            device_for(run, resolve_threads(self.n_jobs)) as device,
         ):
             seed = int(check_random_state(self.random_state).randint(2**31)) if run.checkpoint is not None else None
             if seed is not None:
                 (seed,) = resumed_seeds(run.checkpoint, [seed], resume=run.resume)
-            given = read_rows(self, X, sample_weight, cluster)
+            given = read_rows(self, X, sample_weight, cluster, device)
             fit = learn_mixture(given, parameters, self.random_state, monitor, seed=seed)
             self._keep(fit.learned)
         warn_zero_rows(given)
@@ -350,9 +353,11 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
         """Yield rows with their activities, in blocks if the data are not in memory."""
         check_is_fitted(self)
-        model = self.model_.with_threads(resolve_threads(self.n_jobs))
-        for block in checked_blocks(self, X, reset=False):
-            yield model.activate(block)
+        n_threads = resolve_threads(self.n_jobs)
+        with device_for(run_of(self), n_threads) as device:
+            model = on_device(self.model_.with_threads(n_threads), device)
+            for block in checked_blocks(self, X, device, reset=False):
+                yield model.activate(block)
 
     def check_parameters(self) -> None:
         """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""

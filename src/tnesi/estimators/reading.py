@@ -15,8 +15,9 @@ from tnesi.estimators.parameters import check_rows, check_weights, present_rows
 from tnesi.execution.dask.cluster import Cluster
 from tnesi.execution.given_rows import GivenRows
 from tnesi.execution.spool import check_file, mapped_file, spool
-from tnesi.execution.store import ArrayStore
+from tnesi.execution.store import ArrayStore, TensorStore
 from tnesi.model.rows import usable_rows
+from tnesi.system.devices import Device, is_tensor
 from tnesi.types import Array
 
 
@@ -25,6 +26,7 @@ def read_rows(
     X: Any,
     sample_weight: Any,
     cluster: Cluster | None = None,
+    device: Device | None = None,
     *,
     reset: bool = True,
     batch: bool = False,
@@ -38,13 +40,15 @@ def read_rows(
     if cluster is not None and type(X).__module__.startswith("dask.array"):
         return _read_on_cluster(estimator, X, sample_weight, cluster)
     if is_out_of_core(X):
-        return _read_out_of_core(estimator, X, sample_weight, cluster, reset=reset, batch=batch)
-    X = check_rows(estimator, X, reset=reset)
+        given = _read_out_of_core(estimator, X, sample_weight, cluster, reset=reset, batch=batch)
+        return given._replace(device=device)
+    X = check_rows(estimator, X, device, reset=reset)
     weight = check_weights(sample_weight, X, rescale=not batch)
     present = None if weight is None or (weight > 0).all() else weight > 0
     X, weight = present_rows(X, weight)
     usable = usable_rows(X)
-    return GivenRows(ArrayStore(usable.x), usable.sums, weight, present, usable.zero.size, cluster)
+    store = TensorStore(usable.x) if is_tensor(usable.x) else ArrayStore(usable.x)
+    return GivenRows(store, usable.sums, weight, present, usable.zero.size, cluster, device)
 
 
 def _read_out_of_core(

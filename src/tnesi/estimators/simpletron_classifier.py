@@ -19,8 +19,10 @@ from tnesi.estimators.parameters import check_integer, unchanged_on_failure, who
 from tnesi.estimators.poisson_mixture import PoissonMixture, listener_of, parameters_of, run_of, seed_of
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
+from tnesi.execution.device_engine import device_for
 from tnesi.execution.given_rows import GivenRows
-from tnesi.execution.store import ArrayStore, FileStore
+from tnesi.execution.settings import Local
+from tnesi.execution.store import ArrayStore, FileStore, TensorStore
 from tnesi.labeling.alarms import alarms
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import encode_labels, merge_classes, present_labels
@@ -211,9 +213,14 @@ class SimpletronClassifier(FittedClassifier):
             )
         base = self._base()
         run = run_of(base)
-        cluster_of = cluster_for(run, resolve_threads(base.n_jobs))
-        with unchanged_on_failure(self), lock_checkpoints(run.checkpoint), cluster_of as cluster:
-            given = read_rows(self, X, sample_weight, cluster)
+        n_threads = resolve_threads(base.n_jobs)
+        with (
+            unchanged_on_failure(self),
+            lock_checkpoints(run.checkpoint),
+            cluster_for(run, n_threads) as cluster,
+            device_for(run, n_threads) as device,
+        ):
+            given = read_rows(self, X, sample_weight, cluster, device)
             check_consistent_length(X, y)
             label, names = encode_labels(y, self.unlabeled, none_is_fine=True)
             if given.present is not None:
@@ -241,7 +248,7 @@ class SimpletronClassifier(FittedClassifier):
             learned = learn_labels(labeler, self._labeling(), label, names, top_seed)
             model = replace(model, layer=learned.layer, inferred=learned.inferred)
             warning = learned.warning
-        if not isinstance(given.store, ArrayStore | FileStore):  # the rows leave with the cluster
+        if not isinstance(given.store, ArrayStore | FileStore | TensorStore):  # the rows leave with the cluster
             model, labeler = replace(model, rows=replace(rows, store=None)), None
         self._keep_mixtures(self._members(base, committee.mixtures, seeds))
         self.n_samples_seen_, self.n_zero_rows_ = given.n_rows, given.n_zero
@@ -487,6 +494,9 @@ class SimpletronClassifier(FittedClassifier):
             unlabeled=self.unlabeled,
             n_threads=self._n_threads(),
         )
+
+    def _run(self) -> Local:
+        return run_of(self.mixture or PoissonMixture())
 
     def _n_threads(self) -> int:
         if self.n_jobs is None and self.mixture is not None:

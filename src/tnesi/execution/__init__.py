@@ -1,5 +1,5 @@
-"""Where a pass over the rows runs: in this process, over files, or on a Dask cluster."""
+"""Where a pass over the rows runs: in this process, over files, on a Dask cluster, or on a GPU."""
 
-from tnesi.execution.settings import Dask, Local
+from tnesi.execution.settings import Dask, Local, Torch
 
-__all__ = ["Dask", "Local"]
+__all__ = ["Dask", "Local", "Torch"]

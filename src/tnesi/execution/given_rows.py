@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tnesi.execution.device_engine import DeviceEngine
 from tnesi.execution.engine import Engine
 from tnesi.execution.local import LocalEngine
 from tnesi.execution.part import Part
 from tnesi.execution.store import Store
+from tnesi.system.devices import Device
 from tnesi.types import Array
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class GivenRows(NamedTuple):
         Number of rows that are all zero.
     cluster : Cluster or None
         The cluster to learn on; None means this process.
+    device : Device or None
+        The device of PyTorch to learn on; None means the processor.
     """
 
     store: Store
@@ -39,11 +43,14 @@ class GivenRows(NamedTuple):
     present: Array | None
     n_zero: int = 0
     cluster: Cluster | None = None
+    device: Device | None = None
 
     def engine(self, n_threads: int) -> Engine:
         """Return a new engine for these rows."""
         if self.cluster is not None:
             return self.cluster.engine(self.store, self.sums, self.weight, n_threads)
+        if self.device is not None:
+            return DeviceEngine(self.store, self.sums, self.weight, self.device, n_threads)
         return LocalEngine(Part(self.store, self.sums, self.weight, n_threads))
 
     @property

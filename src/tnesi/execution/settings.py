@@ -1,4 +1,4 @@
-"""Execution settings of a fit: where it runs, its checkpoints and its callback."""
+"""Execution settings: where a fit runs, its checkpoints and its callback."""
 
 from __future__ import annotations
 
@@ -63,3 +63,32 @@ class Dask(Local):
     """
 
     scheduler: Any = field(default=None, kw_only=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Torch(Local):
+    """Learn and predict on a device of PyTorch, usually a GPU.
+
+    Every row is compared with every field, whatever `search` is: the search is for predictions on the processor. Rows
+    must be dense. PyTorch (``pip install "tnesi[torch]"``) is imported only for this.
+
+    Parameters
+    ----------
+    device : str, default="auto"
+        "cuda" or "cuda:1" (NVIDIA, AMD), "mps" (Apple) or "cpu"; "auto" is the first of these that is present. The
+        records of the history name the device.
+    deterministic : bool, default=False
+        Whether equal runs on the same device have equal bits, which is slower. Not for "mps".
+    checkpoint, resume, callback :
+        See `Local`.
+
+    Examples
+    --------
+    >>> from tnesi import PoissonMixture
+    >>> from tnesi.execution import Torch
+    >>> PoissonMixture(execution=Torch("cuda")).execution.device
+    'cuda'
+    """
+
+    device: str = field(default="auto", kw_only=False)
+    deterministic: bool = False

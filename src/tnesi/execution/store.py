@@ -1,4 +1,4 @@
-"""Stores of training rows in memory or in a file, which are read in parts (uint8 or float32, contiguous)."""
+"""Stores of training rows in memory, in a file or on a device, read in parts (uint8 or float32, contiguous)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 
 from tnesi.errors import TnesiError
 from tnesi.model.rows import Matrix
+from tnesi.system.devices import device_of
 from tnesi.types import Array
 
 _GRAIN, _GRAIN_VALUES = 2**16, 2**28
@@ -75,6 +76,41 @@ class ArrayStore:
 
     def take(self, index: Array) -> Matrix:
         return self.x[index]
+
+
+@dataclass(frozen=True)
+class TensorStore:
+    """Rows on a device; `read` and `take` copy them to the memory of the processor.
+
+    Attributes
+    ----------
+    x : torch.Tensor
+    """
+
+    x: Any
+    in_memory: bool = field(default=True, init=False)
+
+    def __reduce__(self) -> Any:
+        """Become rows in memory when pickled: other machines may not have the device."""
+        return ArrayStore, (self.read(slice(None)),)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.x.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def row_values(self) -> float:
+        return float(self.n_features)
+
+    def read(self, place: slice) -> Array:
+        return device_of(self.x).array(self.x[place])
+
+    def take(self, index: Array) -> Array:
+        return device_of(self.x).array(self.x[index])
 
 
 @dataclass(frozen=True)

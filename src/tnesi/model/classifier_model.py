@@ -15,6 +15,7 @@ from tnesi.model.fields import Prior
 from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Matrix
+from tnesi.system.devices import device_of, is_tensor
 from tnesi.types import Array
 
 
@@ -148,7 +149,7 @@ class SecondLayer:
         for vote in self.votes:
             if isinstance(vote.classes, LinearClasses):
                 assert X is not None
-                t = vote.classes.posterior(X)
+                t = vote.classes.posterior(device_of(X).array(X) if is_tensor(X) else X)
             else:
                 assert activities is not None
                 t = vote.classes.posterior(activities)

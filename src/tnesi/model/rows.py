@@ -17,6 +17,8 @@ from scipy import sparse
 
 from tnesi import kernels
 from tnesi.errors import InvalidDataError, InvalidParameterError
+from tnesi.model.tensor_rows import log_factorials, usable_tensor
+from tnesi.system.devices import is_tensor
 from tnesi.types import Array
 
 Matrix = Array | sparse.csr_array
@@ -34,7 +36,8 @@ class Rows:
 
     Attributes
     ----------
-    x : (N, D) array of uint8 or float32, C-contiguous, or csr_array of float32 in canonical form, without zeros
+    x : (N, D) array of uint8 or float32, C-contiguous, or csr_array of float32 in canonical form, without zeros; or a
+        tensor, for a search on its device
     scale : (N,) array of float32
     row_sum : float
         A, the sum of each row of y.
@@ -109,6 +112,8 @@ class Rows:
 
     def log_factorials(self, n_threads: int) -> Array:
         """Return sum_d log(y_d!) of each row, the constant of its likelihood."""
+        if is_tensor(self.x):
+            return log_factorials(self.x, self.scale)
         out = np.empty(len(self))
         kernels.log_factorials(self.arrays, self.scale, out, n_threads)
         return out
@@ -211,6 +216,8 @@ def usable_rows(X: Matrix) -> UsableRows:
 
     A sparse `X` is in canonical form and becomes float32.
     """
+    if is_tensor(X):
+        return UsableRows(*usable_tensor(X, _SAFE))
     sums = row_sums(X)
     check_sums(sums)
     zero = np.flatnonzero(sums == 0)

@@ -150,6 +150,7 @@ def learn_mixture(
     first = int(random.randint(2**31))
     seed = first if seed is None else seed
     engine = given.engine(n_threads)
+    monitor.device = None if given.device is None else given.device.name
     place = monitor.place
     n_more = place["mixtures"] - place["mixture"] if place else 0
     at_least = 1 if parameters.n_components == "auto" else min(parameters.n_components, given.n_rows)
@@ -166,11 +167,13 @@ def learn_mixture(
         engine.normalize(row_sum)
         search = _new_search(parameters, n_fields, survey)
         _check_in_memory(parameters, given, search)
-        checkpoint = _checkpoint(parameters, given, survey, search, monitor, (n_fields, row_sum, seed))
+        on_device = given.device is not None and search.truncated
+        passes = ExactSearch(search.truncation, n_threads) if on_device else search
+        checkpoint = _checkpoint(parameters, given, survey, passes, monitor, (n_fields, row_sum, seed))
         if learner:
             learner.begin(n_fields)
         if parameters.online is None:
-            fields = _learn_em(parameters, engine, survey, distinct[:n_fields], search, monitor, learner, checkpoint)
+            fields = _learn_em(parameters, engine, survey, distinct[:n_fields], passes, monitor, learner, checkpoint)
         else:
             rng = np.random.default_rng(random.randint(2**31))
             fields = _learn_online(parameters.online, engine, n_fields, search, monitor, learner, rng)
@@ -294,6 +297,7 @@ def _checkpoint(
         "search": search.name,
         "prior_strength": float(parameters.prior_strength),
         "random_state": seed,
+        "device": monitor.device,
     }
     path = parameters.checkpoint / f"mixture-{monitor.place.get('mixture', 1)}.state"
     return Checkpoint(path, bool(parameters.resume), identity)

@@ -27,6 +27,8 @@ class Monitor:
         Called with each record; a true return value stops the fit.
     place : dict
         For a mixture of a committee: ``mixture`` (from 1) and ``mixtures``, which are added to its records.
+    device : str or None
+        Name of the device of PyTorch that learns, which is added to the records; None means the processor.
     history : list of dict
         Per iteration: ``iteration``, ``free_energy``, ``changed`` (share of rows with a new best field),
         ``search``, ``seconds`` since the start.
@@ -39,6 +41,7 @@ class Monitor:
     tol: float
     listener: Listener | None = None
     place: Record = field(default_factory=dict)
+    device: str | None = None
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
@@ -55,6 +58,7 @@ class Monitor:
             "changed": changed,
             "search": search,
             "seconds": time.perf_counter() - self._began,
+            **({"device": self.device} if self.device else {}),
             **self.place,
         }
         self.objective = free_energy + log_prior
