@@ -5,7 +5,8 @@
 Documents are a CSV file of 20 words each, from 2,000 words in four topics; pictures are a .npy file of 28 x 28 pixels
 with bars in four directions. A thousand rows have labels. Memory is the peak of the command, without the pages of
 mapped files, which the system takes back when it needs them, and with them. It is also measured with a quarter of the
-rows: learning keeps the activities of each row (150 bytes), encoding keeps nothing. Needs 4 GB of disk.
+rows: encoding keeps nothing of a row, and learning little, since the activities of many rows are in a file. Needs 4 GB
+of disk.
 """
 
 from __future__ import annotations

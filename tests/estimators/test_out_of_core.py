@@ -211,12 +211,25 @@ def test_many_activities_are_in_a_file(counts: Any, monkeypatch: pytest.MonkeyPa
         counts, np.arange(len(counts)) % 3
     )
     monkeypatch.setattr(activities, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(activities, "_CHUNK", 64)
     assert isinstance(activities.Activities.large(100, 5).ids, np.memmap)
     found = SimpletronClassifier(PoissonMixture(50, max_iter=3, tol=0), random_state=0).fit(
         counts, np.arange(len(counts)) % 3
     )
     assert isinstance(found.activities_, sparse.csr_array)
+    assert in_file(found.activities_.data)
+    assert in_file(found.activities_.indices)
+    assert not in_file(expected.activities_.data)
+    np.testing.assert_array_equal(found.activities_.toarray(), expected.activities_.toarray())
     np.testing.assert_array_equal(found.predict_proba(counts), expected.predict_proba(counts))
+
+
+def in_file(array: Any) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 def test_no_room_for_activities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tnesi.model import classes
 from tnesi.model.classes import FieldClasses, margins, sums_by_class
 
 
@@ -123,6 +124,17 @@ def test_sums_by_class(activities: sparse.csr_array, rng: np.random.Generator, c
     dense = activities.toarray()
     dense = (dense > 0).astype(float) if counted else dense
     np.testing.assert_allclose(found, np.stack([dense[place == k].sum(axis=0) for k in range(5)], axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_sums_in_chunks_have_the_same_bits(
+    activities: sparse.csr_array, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, counted: bool
+) -> None:
+    place = rng.integers(-1, 3, activities.shape[0])
+    values = None if counted else activities.data
+    expected = sums_by_class(activities, values, place, 3)
+    monkeypatch.setattr(classes, "_CHUNK", 7)
+    np.testing.assert_array_equal(sums_by_class(activities, values, place, 3), expected)
 
 
 def test_margins() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from scipy import sparse
 from tnesi.system.files import FileWriteError
 from tnesi.types import Array
 
-_MOST_BYTES = 2**31
+_MOST_BYTES = 2**25
+"""Larger activities are kept in a file."""
 _CHUNK = 2**16
 
 
@@ -87,17 +89,30 @@ class Activities:
     def mass(self, n_fields: int, weight: Array | None) -> Array:
         """Return sum_n s_nc of each field, with row weights if given."""
         total = np.zeros(n_fields)
-        for start in range(0, len(self), _CHUNK):  # limits the size of NumPy's copies
-            own = self.at(slice(start, start + _CHUNK))
-            s = own.s if weight is None else own.s * weight[start : start + _CHUNK, None]
+        for place in self._chunks():
+            own = self.at(place)
+            s = own.s if weight is None else own.s * weight[place, None]
             real = own.ids >= 0
             total += np.bincount(own.ids[real], s[real], n_fields)
         return total
 
     def to_csr(self, n_fields: int) -> sparse.csr_array:
-        """Return the activities as a sparse N x C array."""
-        real = self.s > 0
-        indptr = np.concatenate([[0], np.cumsum(real.sum(axis=1))])
+        """Return the activities as a sparse N x C array; those in a file stay in a file."""
+        indptr = np.zeros(len(self) + 1, np.int64)
+        for place in self._chunks():
+            indptr[place.start + 1 : place.stop + 1] = np.count_nonzero(self.s[place] > 0, axis=1)
+        np.cumsum(indptr, out=indptr)
+        new = _mapped if isinstance(self.s, np.memmap) else np.empty
+        data, indices = np.asarray(new((indptr[-1],), np.float32)), np.asarray(new((indptr[-1],), np.int32))
+        for place in self._chunks():
+            real = self.s[place] > 0
+            to = slice(indptr[place.start], indptr[place.stop])
+            data[to], indices[to] = self.s[place][real], self.ids[place][real]
         if indptr[-1] < 2**31:  # SciPy would also widen the indices
             indptr = indptr.astype(np.int32)
-        return sparse.csr_array((self.s[real], self.ids[real], indptr), shape=(len(self), n_fields))
+        return sparse.csr_array((data, indices, indptr), shape=(len(self), n_fields))
+
+    def _chunks(self) -> Iterator[slice]:
+        """Yield consecutive rows; limits the size of NumPy's copies."""
+        for start in range(0, len(self), _CHUNK):
+            yield slice(start, min(start + _CHUNK, len(self)))

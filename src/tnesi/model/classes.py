@@ -14,6 +14,7 @@ from tnesi.types import Array
 
 _LOG_FLOOR = 1e-30
 _LEAST_MASS = 1e-3
+_CHUNK = 2**16
 
 
 @dataclass
@@ -132,7 +133,12 @@ class FieldClasses:
         r = self.r[:, : self.n_classes].astype(np.float64)
         if self.sizes is not None:
             r *= self.sizes
-        return sharpened(np.asarray(activities @ normalized(r)), self.sharpness)
+        r = normalized(r)
+        t = np.empty((activities.shape[0], self.n_classes))
+        for start in range(0, len(t), _CHUNK):  # SciPy copies the activities in double precision
+            place = slice(start, start + _CHUNK)
+            t[place] = (activities if len(t) <= _CHUNK else activities[place]) @ r
+        return sharpened(t, self.sharpness)
 
     def at(self, place: Array, n_classes: int) -> Self:
         """Return the same classes at the given places among `n_classes`; the weights of the others are 0."""
@@ -186,10 +192,22 @@ def sums_by_class(activities: sparse.csr_array, values: Array | None, place: Arr
 
     Rows with a place of -1 are ignored.
     """
-    shape = activities.shape[1], n_classes + 1
-    each = np.repeat(np.where(place < 0, n_classes, place), np.diff(activities.indptr))
-    sums = np.bincount(activities.indices * np.int64(shape[1]) + each, values, shape[0] * shape[1])
-    out: Array = sums.reshape(shape)[:, :n_classes]
+    n_rows, n_fields = activities.shape
+    each = np.where(place < 0, n_classes, place)
+    n_bins = n_fields * (n_classes + 1)
+    sums = np.zeros(n_bins, np.int64 if values is None else np.float64)
+    for start in range(0, n_rows, _CHUNK):  # limits the size of NumPy's copies
+        indptr = activities.indptr[start : start + _CHUNK + 1]
+        own = slice(indptr[0], indptr[-1])
+        at = activities.indices[own] * np.int64(n_classes + 1)
+        at += np.repeat(each[start : start + _CHUNK], np.diff(indptr))
+        if values is None:
+            sums += np.bincount(at, minlength=n_bins)
+        elif start == 0:
+            sums = np.bincount(at, values[own], n_bins)
+        else:  # continue from the sums so far, so that the order of addition is that of a single pass
+            sums = np.bincount(np.concatenate([np.arange(n_bins), at]), np.concatenate([sums, values[own]]))
+    out: Array = sums.reshape(n_fields, n_classes + 1)[:, :n_classes]
     return out
 
 
