@@ -36,7 +36,7 @@ docs: $(VENV)/installed-docs  ## build the documentation site into site/, and do
 	@echo "open site/index.html"
 
 $(VENV)/installed-docs: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml --extra docs
 	touch $@
 
 test: test-native test-python  ## run all tests

@@ -6,11 +6,14 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from matplotlib.figure import Figure
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
+from sphinx_gallery.scrapers import figure_rst
 from sphinx_gallery.sorting import ExplicitOrder
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +37,7 @@ templates_path = ["_templates"]
 nitpicky = False
 smartquotes = False  # would turn the -- of options into dashes
 show_warning_types = True
+suppress_warnings = ["config.cache"]  # the function that draws figures cannot be pickled
 
 # Markdown as on the pages of a repository
 myst_enable_extensions = ["dollarmath"]
@@ -48,8 +52,33 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 
-_EXAMPLES = ("one_label_per_class",)
+_EXAMPLES = (
+    "one_label_per_class",
+    "pictures",
+    "documents",
+    "tables",
+    "counts",
+    "active_labeling",
+    "streaming",
+    "dask_cluster",
+    "model_files",
+)
+_shown: WeakSet[Figure] = WeakSet()
+
+
+def _draw(block: tuple[Any, ...], variables: dict[str, Any], gallery: dict[str, Any]) -> str:
+    """Show the variable ``figure`` of an example, whether it belongs to pyplot or not, below the code that drew it."""
+    figure = variables["example_globals"].get("figure")
+    if figure is None or figure in _shown:
+        return ""
+    _shown.add(figure)
+    path = next(variables["image_path_iterator"])
+    figure.savefig(path, dpi=100)
+    return str(figure_rst([path], gallery["src_dir"]))
+
+
 sphinx_gallery_conf = {
+    "image_scrapers": (_draw,),
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
     "backreferences_dir": "generated/backreferences",

@@ -34,7 +34,7 @@ for name, found in (("LogisticRegression", supervised.predict(X)), ("SimpletronC
 # The first layer has learned *fields*: typical images, found without labels. The column beside each field shows its
 # class, with 0 at the top.
 
-plot_fields(clf, shape=(8, 8), n_fields=40)
+figure = plot_fields(clf, shape=(8, 8), n_fields=40)
 
 # %%
 # With one label per class, a class may get the wrong name. ``label_confidence_`` shows which classes are at risk, and

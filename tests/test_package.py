@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 import tnesi
 from tnesi import kernels
@@ -41,6 +43,25 @@ def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
         "import tnesi; print(tnesi.data.open_data.__name__, tnesi.paper.presets.t_nesi.__name__, tnesi.report.__name__)"
     )
     assert run(code).stdout.split() == ["open_data", "t_nesi", "tnesi.report"]
+
+
+def test_the_package_index_gets_absolute_links() -> None:
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    made = subprocess.run(
+        [sys.executable, "-m", "hatch_fancy_pypi_readme"], capture_output=True, cwd=ROOT, check=True, encoding="utf-8"
+    ).stdout
+    tokens = MarkdownIt().enable("table").parse(made)
+    inline = [child for token in tokens for child in token.children or ()]
+    links = [str(child.attrs["href"]) for child in inline if child.type == "link_open"]
+    pictures = [str(child.attrs["src"]) for child in inline if child.type == "image"]
+    assert links
+    assert pictures
+    assert all(link.startswith((f"{source}/blob/v", "http")) for link in links)
+    assert all(picture.startswith(f"{source}/raw/v") for picture in pictures)
+    for link in [*links, *pictures]:
+        found = re.fullmatch(rf"{re.escape(source)}/(?:blob|raw)/v[\d.]+/([^#]+)(#.*)?", link)
+        assert not found or (ROOT / found[1]).exists(), link
 
 
 FIT = """
