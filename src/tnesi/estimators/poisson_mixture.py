@@ -16,6 +16,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.estimators.blocks import checked_blocks
+from tnesi.estimators.callbacks import CallbackSupport, with_callbacks
 from tnesi.estimators.mixture_parameters import check_mixture
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
 from tnesi.estimators.reading import read_rows, warn_zero_rows
@@ -34,7 +35,7 @@ from tnesi.training.stream import MixtureStream, learn_batch
 from tnesi.types import Array
 
 
-class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """Truncated mixture of Poisson distributions for non-negative data: the unsupervised first layer.
 
     Every row is normalized to a constant sum, so only the proportions within a row count. A component is called
@@ -175,6 +176,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         mixture._keep(learned)
         return mixture
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the fields.
 
@@ -197,8 +199,8 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         self : PoissonMixture
         """
         self.check_parameters()
-        run = run_of(self)
-        parameters, monitor = parameters_of(self), Monitor(float(self.tol), listener_of(self))
+        run, task = run_of(self), self._begin_fit(self.max_iter + 1, X, y, sample_weight)
+        parameters, monitor = parameters_of(self), Monitor(float(self.tol), task.listener(listener_of(self)))
         with (
             unchanged_on_failure(self),
             lock_checkpoints(run.checkpoint),
@@ -211,6 +213,7 @@ class PoissonMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             given = read_rows(self, X, sample_weight, cluster, device)
             fit = learn_mixture(given, parameters, self.random_state, monitor, seed=seed)
             self._keep(fit.learned)
+            task.end()
         warn_zero_rows(given)
         if warning := fit.warning(parameters):
             warnings.warn(warning, stacklevel=2)

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tnesi.errors import DoubtfulResultWarning, InvalidDataError
+from tnesi.estimators.callbacks import CallbackSupport, with_callbacks
 from tnesi.estimators.classifier_parameters import check_classifier
 from tnesi.estimators.fitted_classifier import FittedClassifier, NotLearnedError
 from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
@@ -21,7 +22,7 @@ from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.device_engine import device_for
 from tnesi.execution.given_rows import GivenRows
-from tnesi.execution.settings import Local
+from tnesi.execution.settings import Listener, Local
 from tnesi.execution.store import ArrayStore, FileStore, TensorStore
 from tnesi.labeling.alarms import alarms
 from tnesi.labeling.labeler import Labeler
@@ -44,7 +45,7 @@ from tnesi.training.mixture import LearnedMixture
 from tnesi.types import Array
 
 
-class SimpletronClassifier(FittedClassifier):
+class SimpletronClassifier(CallbackSupport, FittedClassifier):
     """Neural Simpletron: a classifier for non-negative data of which very few rows are labeled.
 
     The first layer is a :class:`PoissonMixture`, learned without labels. The second layer learns from the labels and
@@ -185,6 +186,7 @@ class SimpletronClassifier(FittedClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn both layers.
 
@@ -214,6 +216,7 @@ class SimpletronClassifier(FittedClassifier):
         base = self._base()
         run = run_of(base)
         n_threads = resolve_threads(base.n_jobs)
+        task = self._begin_fit(self.n_mixtures * (base.max_iter + 1), X, y, sample_weight)
         with (
             unchanged_on_failure(self),
             lock_checkpoints(run.checkpoint),
@@ -225,21 +228,24 @@ class SimpletronClassifier(FittedClassifier):
             label, names = encode_labels(y, self.unlabeled, none_is_fine=True)
             if given.present is not None:
                 label, names = present_labels(label, names, given.present)
-            warning = self._learn(given, base, label, names)
+            warning = self._learn(given, base, label, names, task.listener(listener_of(base)))
+            task.end()
         warn_zero_rows(given)
         if warning:
             warnings.warn(warning, stacklevel=2)
         self._warn_of_doubts()
         return self
 
-    def _learn(self, given: GivenRows, base: PoissonMixture, label: Array, names: Array) -> Warning | None:
+    def _learn(
+        self, given: GivenRows, base: PoissonMixture, label: Array, names: Array, listener: Listener | None
+    ) -> Warning | None:
         """Learn both layers; return a warning if learning was interrupted or did not converge."""
         run = run_of(base)
         random = check_random_state(base.random_state)
         drawn = [int(random.randint(2**31)) for _ in range(1 + self.n_mixtures)]
         seed, top_seed, *others = resumed_seeds(run.checkpoint, drawn, resume=run.resume)
         seeds = [seed, *others]
-        committee = learn_committee(given, parameters_of(base), seeds, listener_of(base))
+        committee = learn_committee(given, parameters_of(base), seeds, listener)
         rows = stored_rows(given, committee.activities)
         model = ClassifierModel(tuple(mixture.model for mixture in committee.mixtures), rows=rows, label=label)
         warning, labeler = None, None
