@@ -274,8 +274,11 @@ def _labeling(labeling: str, threshold: float | None) -> Any:
 
 
 def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Progress) -> Model:
+    from tnesi.data.block_source import ProgressSource
+
+    rows = ProgressSource(found.rows, tell_parts(progress))
     if y is not None:
-        return classifier.fit(_rows(found, progress), y)
+        return classifier.fit(rows, y)
     for name, given, usual in (
         ("n_mixtures", classifier.n_mixtures, 1),
         ("unknown_classes", classifier.unknown_classes, 0),
@@ -283,20 +286,7 @@ def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Prog
         if given > usual:
             raise InvalidParameterError(f"{{{name}}} needs labels", advice="pass {labels}", parameter=name)
     assert classifier.mixture is not None
-    return classifier.mixture.fit(_rows(found, progress))
-
-
-def _rows(found: Data, progress: Progress) -> Any:
-    """Return the rows to learn from: in memory, or read block by block if they are many."""
-    from tnesi.data.block_source import ProgressSource
-    from tnesi.data.readers.sparse import CsrSource
-    from tnesi.data.source import ArraySource
-    from tnesi.execution.spool import IN_MEMORY
-
-    rows = found.rows
-    if isinstance(rows, ArraySource | CsrSource) or rows.n_rows * rows.n_features * rows.dtype.itemsize <= IN_MEMORY:
-        return found.X
-    return ProgressSource(rows, tell_parts(progress))
+    return classifier.mixture.fit(rows)
 
 
 def _keep(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tnesi.data.source import BLOCK_ROWS, DataError, Source, check_shape, regroup
+from tnesi.model.rows import Matrix
 from tnesi.types import Array
 
 
@@ -79,6 +80,9 @@ class ProgressSource(Source):
         self._rows, self._tell = rows, tell
         self.n_rows, self.n_features, self.dtype = rows.n_rows, rows.n_features, rows.dtype
         self.image_shape, self.feature_names = rows.image_shape, rows.feature_names
+
+    def held(self) -> Matrix | None:
+        return self._rows.held()
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         done = 0

@@ -115,6 +115,10 @@ class Source(ABC):
         """Average number of bytes per row in its native form."""
         return self.n_features * self.dtype.itemsize
 
+    def held(self) -> Matrix | None:
+        """Return all rows as one array if this takes no further memory, else None."""
+        return None
+
     def load(self) -> Matrix:
         """Return all rows as one array: a memmap if the file can be mapped, a CSR array for sparse rows."""
         check_room(self.n_rows * self.n_features * self.dtype.itemsize, f"{self.n_rows} x {self.n_features} values")
@@ -154,10 +158,14 @@ class ArraySource(Source):
         for block in _in_blocks(self.array, rows_at_a_time(size, self.n_features, self.dtype)):
             yield np.ascontiguousarray(block, self.dtype).reshape(len(block), self.n_features)
 
-    def load(self) -> Matrix:
+    def held(self) -> Matrix | None:
         if self.array.dtype != self.dtype or (self.array.ndim == 3 and not self.array.flags.c_contiguous):
-            return super().load()  # copies block by block
+            return None
         return self.array.reshape(self.n_rows, self.n_features)
+
+    def load(self) -> Matrix:
+        held = self.held()
+        return super().load() if held is None else held
 
 
 class ColorSource(ArraySource):
@@ -180,8 +188,8 @@ class ColorSource(ArraySource):
             gray = (block[..., :3].astype(np.float32) @ LUMINANCE).reshape(len(block), self.n_features)
             yield gray.round().astype(self.dtype) if self.dtype == np.uint8 else gray
 
-    def load(self) -> Matrix:
-        return Source.load(self)
+    def held(self) -> Matrix | None:
+        return None
 
 
 def _in_blocks(array: Array, size: int) -> Iterator[Array]:

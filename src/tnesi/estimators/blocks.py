@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,25 +17,32 @@ from tnesi.system.devices import Device
 from tnesi.types import Array
 
 
+@runtime_checkable
+class RowSource(Protocol):
+    """Rows that are read in blocks: the sources of :mod:`tnesi.data`."""
+
+    n_rows: int
+    n_features: int
+
+    def blocks(self, size: int) -> Iterator[Array]: ...
+
+
 def unwrapped(X: Any) -> Any:
-    """Return the sparse matrix of a source that has one in memory; other data unchanged."""
-    return X.csr if _is_source(X) and hasattr(X, "csr") else X
+    """Return the matrix of a source that holds one, in memory or mapped; other data unchanged."""
+    held = X.held() if isinstance(X, RowSource) and hasattr(X, "held") else None
+    return X if held is None else held
 
 
 def is_out_of_core(X: Any) -> bool:
     """Return whether data are read in blocks instead of as a whole."""
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.nbytes > IN_MEMORY
-    return _is_source(X) or (hasattr(X, "chunks") and len(getattr(X, "shape", ())) == 2)
-
-
-def _is_source(X: Any) -> bool:
-    return hasattr(X, "blocks") and hasattr(X, "n_rows") and hasattr(X, "n_features")
+    return isinstance(X, RowSource) or (hasattr(X, "chunks") and len(getattr(X, "shape", ())) == 2)
 
 
 def shape_of(X: Any) -> tuple[int, int]:
     """Return the numbers of rows and of features."""
-    n_rows, n_features = (X.n_rows, X.n_features) if _is_source(X) else X.shape
+    n_rows, n_features = (X.n_rows, X.n_features) if isinstance(X, RowSource) else X.shape
     return int(n_rows), int(n_features)
 
 
@@ -63,7 +70,7 @@ def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bo
 def _blocks(X: Any) -> Iterator[Array]:
     n_rows, n_features = shape_of(X)
     size = grain_rows(n_features)
-    if _is_source(X):
+    if isinstance(X, RowSource):
         yield from _counted(X.blocks(size), n_rows)
         return
     for start in range(0, n_rows, size):

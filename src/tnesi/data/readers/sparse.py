@@ -55,6 +55,9 @@ class CsrSource(Source):
     def row_bytes(self) -> int:
         return 8 + 8 * self.csr.nnz // self.n_rows
 
+    def held(self) -> sparse.csr_array:
+        return self.csr
+
     def load(self) -> sparse.csr_array:
         csr: sparse.csr_array = self.csr.astype(self.dtype, copy=False)
         return csr
