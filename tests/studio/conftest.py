@@ -22,6 +22,7 @@ import pytest
 from tnesi.data import Data, load_named
 from tnesi.studio import first_layer
 from tnesi.studio.first_layer import Settings
+from tnesi.studio.learner import Learner
 from tnesi.studio.security import AccessPolicy
 from tnesi.studio.server import Server, bind
 from tnesi.studio.session import Session
@@ -113,9 +114,9 @@ def opening(folder: Path, digits: Data, learned_bytes: bytes) -> Iterator[Sessio
         store = Store(folder / name, digits.fingerprint, digits.name, digits.rows.n_rows)
         if store.kept_model() is None:
             store.keep_model(learned_bytes, Settings(fields=100).text())
-        session = Session(digits, store, Settings())
+        session = Session(digits, store)
         opened.append(session)
-        session.start()
+        session.start(Learner(session, Settings()))
         wait_for(lambda: session.questions.open_for("", ()) and session.map_version)
         return session
 

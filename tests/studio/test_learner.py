@@ -11,6 +11,7 @@ import pytest
 
 from tnesi.studio import first_layer
 from tnesi.studio.first_layer import Settings
+from tnesi.studio.learner import Learner
 from tnesi.studio.session import Session
 from tnesi.studio.store import Store
 
@@ -50,8 +51,8 @@ def test_a_full_disk_does_not_stop_the_studio(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(first_layer, "to_bytes", no_room)
-    session = Session(digits, store, Settings(fields=20))
-    session.start()
+    session = Session(digits, store)
+    session.start(Learner(session, Settings(fields=20)))
     try:
         waiting(lambda: session.questions.open_for("", ()) and session.map_version)
         store.label(3, "three").result()

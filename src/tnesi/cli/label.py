@@ -107,6 +107,7 @@ def label(
         raise ImportError(f"the labeling studio needs {error.name}: pip install 'tnesi[studio]'") from error
     from tnesi.studio.address_book import remember, remembered, token_from_environment
     from tnesi.studio.first_layer import Settings
+    from tnesi.studio.learner import Learner
     from tnesi.studio.originals import fingerprint
     from tnesi.studio.security import AccessPolicy
     from tnesi.studio.server import Server, bind, new_token
@@ -149,12 +150,12 @@ def label(
     notes += getattr(used, "messages_", [])
     if labels is not None:
         out.say(_import(store, found))
-    session = Session(found, store, settings, error_text, encoder=used, skipped=skipped, notes=notes)
+    session = Session(found, store, error_text, encoder=used, skipped=skipped, notes=notes)
     server = Server(session, policy)
     signal.signal(signal.SIGINT, server.handle_exit)  # Ctrl-C quits
     when_ending(server.handle_exit)
     try:
-        session.start()
+        session.start(Learner(session, settings))
         _announce(out, policy, store.path, browser=browser)
         server.run(sockets=[listening])
     finally:

@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from tnesi.studio.first_layer import FirstLayer, Settings
 from tnesi.studio.learned import Learned, learn
 from tnesi.studio.outlook import Step
 from tnesi.studio.questions import AHEAD, n_parts, plan
-
-if TYPE_CHECKING:
-    from tnesi.studio.session import Session
+from tnesi.studio.session import Session
 
 _NICE, _NICEST = 3, 19
 """Requests come first, then learning from answers, then choosing questions."""

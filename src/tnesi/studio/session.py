@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Protocol
 
 from tnesi.data.scales import unequal_columns
 from tnesi.data.source import Data
@@ -20,9 +20,8 @@ from tnesi.labeling.suggest import Suggestion
 from tnesi.prediction import file_names
 from tnesi.studio.answers import View
 from tnesi.studio.field_map import FieldMap
-from tnesi.studio.first_layer import FirstLayer, Settings
+from tnesi.studio.first_layer import FirstLayer
 from tnesi.studio.learned import Learned
-from tnesi.studio.learner import Learner
 from tnesi.studio.originals import shown_rows
 from tnesi.studio.outlook import Conflict, Step, advice
 from tnesi.studio.questions import Questions
@@ -34,6 +33,18 @@ _ALARM_FROM = 10
 _LISTED = 100
 """Files that were left out."""
 Json = dict[str, Any]
+
+
+class Worker(Protocol):
+    """What learns in the background and publishes its results in a session."""
+
+    def start(self) -> None: ...
+
+    def notify(self) -> None:
+        """Take note of a new answer."""
+
+    def close(self) -> bool:
+        """Stop; return whether it has stopped."""
 
 
 class Session:
@@ -60,7 +71,6 @@ class Session:
         self,
         data: Data,
         store: Store,
-        settings: Settings,
         explain: Callable[[Exception], str] = str,
         *,
         encoder: Encoder | None = None,
@@ -84,12 +94,13 @@ class Session:
         self._lock = threading.Lock()
         self._common: tuple[Json, str] = ({}, "")
         self._texts: tuple[FieldMap | None, list[str] | None] = (None, None)
-        self._learner = Learner(self, settings)
+        self._worker: Worker | None = None
         self._scratch: list[Path] = []
 
-    def start(self) -> None:
+    def start(self, worker: Worker) -> None:
         """Begin to learn."""
-        self._learner.start()
+        self._worker = worker
+        worker.start()
 
     def end(self) -> None:
         """Notify all listeners of the shutdown; called by signal handlers, so it takes no lock."""
@@ -99,7 +110,7 @@ class Session:
     def close(self) -> bool:
         """Stop learning and write pending answers; return whether learning has stopped."""
         try:
-            return self._learner.close()
+            return self._worker is None or self._worker.close()
         finally:
             self.store.close()
             for folder in self._scratch:
@@ -164,7 +175,8 @@ class Session:
 
     def answered(self) -> None:
         """Learn from an answer that is on disk now."""
-        self._learner.notify()
+        if self._worker is not None:
+            self._worker.notify()
         self._changed()
 
     def _changed(self) -> None:
