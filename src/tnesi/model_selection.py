@@ -87,7 +87,7 @@ class SemiSupervisedKFold(BaseCrossValidator):
             yield np.flatnonzero(train), labeled[test]
 
 
-def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: Any = -1) -> Scorer:
+def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: object = -1) -> Scorer:
     """Return a scorer that leaves unlabeled rows out, for `cross_val_score`, `GridSearchCV` and the like.
 
     Parameters

@@ -119,7 +119,7 @@ def quoted(name: str) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-def file_names(rows: Any) -> list[str]:
+def file_names(rows: object) -> list[str]:
     """Return the names of the files of the rows, if any."""
     return [as_text(path) for path in getattr(rows, "paths", ())]
 
@@ -193,7 +193,7 @@ def evaluate(model: FittedClassifier, data: Data, size: int | None = None) -> It
             yield Evaluation(classes, confusion[:missing], sure / n)
 
 
-def _key(label: Any) -> str:
+def _key(label: object) -> str:
     """Return the text of a label; 3.0 becomes "3", as in a CSV file."""
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return str(int(label))

@@ -241,7 +241,7 @@ class BarProgress(Progress):
         self._bar.advance(self._task, amount)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert a value for JSON: NumPy numbers and arrays become numbers and lists, NaN becomes None."""
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}

@@ -273,7 +273,7 @@ def _labeling(labeling: str, threshold: float | None) -> Any:
     return SelfLabeling(threshold=threshold)
 
 
-def _learn(classifier: SimpletronClassifier, found: Data, y: Any, progress: Progress) -> Model:
+def _learn(classifier: SimpletronClassifier, found: Data, y: object, progress: Progress) -> Model:
     from tnesi.data.block_source import ProgressSource
 
     rows = ProgressSource(found.rows, tell_parts(progress))
@@ -312,7 +312,7 @@ def _keep(
     save(stored, output, provenance=provenance, image_shape=found.rows.image_shape, training=training)
 
 
-def _count(y: Any) -> int:
+def _count(y: object) -> int:
     """Count the labels."""
     if y is None:
         return 0

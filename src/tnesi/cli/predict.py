@@ -319,7 +319,7 @@ def _part(
     return replace(found, rows=_in_order(found.rows, header.provenance.get("columns"))), []
 
 
-def _in_order(rows: Source, learned: Any) -> Source:
+def _in_order(rows: Source, learned: object) -> Source:
     """Return the columns that the model was learned from, if both have column names."""
     from tnesi.data.source import ColumnsSource
 

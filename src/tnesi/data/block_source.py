@@ -92,7 +92,7 @@ class ProgressSource(Source):
             self._tell("reading rows", done, self.n_rows)
 
 
-def _rows(block: Any) -> Array:
+def _rows(block: object) -> Array:
     rows = np.asarray(block)
     if rows.ndim != 2 or rows.dtype.kind not in "buif":
         raise DataError(

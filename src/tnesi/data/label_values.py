@@ -73,7 +73,7 @@ def parse_labels(texts: Sequence[str | None], where: str | Path) -> Array:
     return tidy_labels(column, len(values), where)
 
 
-def _label(value: Any, where: str | Path) -> int | str | None:
+def _label(value: object, where: str | Path) -> int | str | None:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, bytes):

@@ -95,7 +95,7 @@ def open_data(
     return data if labels is None else _with_labels(data, labels)
 
 
-def _open_items(where: Any) -> Data:
+def _open_items(where: object) -> Data:
     """Take an array, a sparse matrix, or a list of texts, vectors or files as data."""
     if sparse.issparse(where):
         return Data(CsrSource(checked_csr(where, "the sparse matrix")), name="array")

@@ -27,13 +27,13 @@ class RowSource(Protocol):
     def blocks(self, size: int) -> Iterator[Array]: ...
 
 
-def unwrapped(X: Any) -> Any:
+def unwrapped(X: object) -> Any:
     """Return the matrix of a source that holds one, in memory or mapped; other data unchanged."""
     held = X.held() if isinstance(X, RowSource) and hasattr(X, "held") else None
     return X if held is None else held
 
 
-def is_out_of_core(X: Any) -> bool:
+def is_out_of_core(X: object) -> bool:
     """Return whether data are read in blocks instead of as a whole."""
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.nbytes > IN_MEMORY
@@ -46,7 +46,9 @@ def shape_of(X: Any) -> tuple[int, int]:
     return int(n_rows), int(n_features)
 
 
-def checked_blocks(estimator: BaseEstimator, X: Any, device: Device | None = None, *, reset: bool) -> Iterator[Matrix]:
+def checked_blocks(
+    estimator: BaseEstimator, X: object, device: Device | None = None, *, reset: bool
+) -> Iterator[Matrix]:
     """Yield all rows in checked blocks; data in memory are one block. Tensors stay on `device`, if there is one."""
     X = unwrapped(X)
     if not is_out_of_core(X):

@@ -39,7 +39,7 @@ def check_classifier(given: dict[str, Any]) -> None:
     check_run(None, given["n_jobs"])
 
 
-def check_labeling(labeling: Any) -> None:
+def check_labeling(labeling: object) -> None:
     """Raise an error unless `labeling` is a valid method or `SelfLabeling`."""
     if isinstance(labeling, SelfLabeling):
         check_real("threshold", labeling.threshold, 0, 1)

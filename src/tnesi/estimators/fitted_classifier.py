@@ -233,7 +233,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             )
         return model, model.rows
 
-    def _relabeled(self, y: Any) -> tuple[ClassifierModel, StoredRows, Array, Array]:
+    def _relabeled(self, y: object) -> tuple[ClassifierModel, StoredRows, Array, Array]:
         """Return the model, its training rows, and new labels of these as class numbers, with their classes."""
         model, rows = self._stored()
         label, names = encode_labels(y, self.unlabeled)

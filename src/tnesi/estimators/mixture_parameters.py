@@ -36,7 +36,7 @@ def check_fields(n_components: Any, truncation: Any, row_sum: Any) -> None:
         check_real("row_sum", row_sum, 0, LARGEST_ROW_SUM, open_low=True)
 
 
-def check_run(execution: Any, n_jobs: Any) -> None:
+def check_run(execution: object, n_jobs: object) -> None:
     """Raise an error if the execution settings or the number of threads are invalid."""
     if n_jobs is not None and n_jobs != -1:
         check_integer("n_jobs", n_jobs, 1, ", or None or -1 for all processors", most=MOST_THREADS)

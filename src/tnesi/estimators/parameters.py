@@ -37,19 +37,19 @@ def check_real(name: str, value: Any, low: float, high: float = np.inf, *, open_
         reject(name, value, f"pass a number of {least} {low:g}{most}")
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         reject(name, value, f"pass one of {', '.join(map(repr, choices))}")
 
 
-def reject(name: str, value: Any, advice: str) -> NoReturn:
+def reject(name: str, value: object, advice: str) -> NoReturn:
     """Raise an error about the value of a parameter."""
     raise InvalidParameterError(
         "{" + name + "}={given}", parameter=name, given=repr(value), advice=advice.replace("{", "{{").replace("}", "}}")
     )
 
 
-def check_rows(estimator: BaseEstimator, X: Any, device: Device | None = None, *, reset: bool) -> Matrix:
+def check_rows(estimator: BaseEstimator, X: object, device: Device | None = None, *, reset: bool) -> Matrix:
     """Return `X`, finite and non-negative, as uint8, float32 or float64: an array, or a CSR array in canonical form.
 
     With a `device`, tensors become tensors of uint8 or float32 there.
@@ -125,7 +125,7 @@ def canonical(X: Any) -> sparse.csr_array:
     return csr
 
 
-def check_weights(sample_weight: Any, X: Matrix, *, rescale: bool = True) -> Array | None:
+def check_weights(sample_weight: object, X: Matrix, *, rescale: bool = True) -> Array | None:
     """Return the weights as float32.
 
     With `rescale`, the largest weight becomes 1 if all weights are below 1, or if it exceeds 1e6.

@@ -353,7 +353,7 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         check_integer("n_samples", n_samples, 1)
         return self.model_.sample(n_samples, check_random_state(self.random_state))
 
-    def _activated(self, X: Any) -> Iterator[tuple[Rows, Activities]]:
+    def _activated(self, X: object) -> Iterator[tuple[Rows, Activities]]:
         """Yield rows with their activities, in blocks if the data are not in memory."""
         check_is_fitted(self)
         n_threads = resolve_threads(self.n_jobs)

@@ -23,8 +23,8 @@ from tnesi.types import Array
 
 def read_rows(
     estimator: BaseEstimator,
-    X: Any,
-    sample_weight: Any,
+    X: object,
+    sample_weight: object,
     cluster: Cluster | None = None,
     device: Device | None = None,
     *,

@@ -312,7 +312,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
         warn_zero_rows(given, before)
         return self
 
-    def _batch_labels(self, given: GivenRows, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:
+    def _batch_labels(self, given: GivenRows, X: object, y: object, classes: object) -> tuple[Array, Array]:
         """Return the labels of a batch as indices into all known classes, and these classes."""
         known = self._known_names() if hasattr(self, "classes_") else None
         if classes is not None:
@@ -517,7 +517,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
             )
         return super()._layer()
 
-    def _with_store(self, rows: StoredRows, X: Any) -> StoredRows:
+    def _with_store(self, rows: StoredRows, X: object) -> StoredRows:
         """Return the stored rows with the rows themselves: all that were given to `fit`, or those that are stored."""
         store = read_rows(self, X, None, reset=False).store
         if rows.number is not None and store.n_rows == rows.n_given:

@@ -45,7 +45,7 @@ def kind_of(model: PoissonMixture | FittedClassifier) -> str:
     )
 
 
-def is_seed(random_state: Any) -> bool:
+def is_seed(random_state: object) -> bool:
     """Return whether a random state can be stored."""
     return random_state is None or isinstance(random_state, Integral)
 
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _restored(value: Any) -> Any:
+def _restored(value: object) -> Any:
     if not isinstance(value, (dict, list)):
         return value
     if isinstance(value, dict) and len(value) == 1 and isinstance(given := next(iter(value.values())), dict):

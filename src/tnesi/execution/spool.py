@@ -66,7 +66,7 @@ def _copy(blocks: Iterable[Any], n_rows: int, put: Callable[[int, Array], Any]) 
     return sums, n_zero
 
 
-def mapped_file(X: Any) -> FileStore | None:
+def mapped_file(X: object) -> FileStore | None:
     """Return the file of a large memory-mapped array if its rows can be read without conversion, else None."""
     if not isinstance(X, np.memmap) or X.nbytes <= IN_MEMORY or X.mode == "c" or X.filename is None:
         return None

@@ -38,7 +38,7 @@ def restored_encoder(stored: dict[str, Any], arrays: Mapping[str, Array]) -> Enc
         raise ValueError(f"the state of its {name} is damaged ({error!r})") from error
 
 
-def _stored(value: Any, arrays: dict[str, Array]) -> Any:
+def _stored(value: object, arrays: dict[str, Array]) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -54,7 +54,7 @@ def _stored(value: Any, arrays: dict[str, Array]) -> Any:
     return value
 
 
-def _restored(value: Any, arrays: Mapping[str, Array]) -> Any:
+def _restored(value: object, arrays: Mapping[str, Array]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"array"}:
             return arrays[value["array"]]

@@ -186,7 +186,7 @@ def parse(text: str, shapes: dict[str, tuple[int, ...]]) -> Header:
     return Header(**found, shapes=shapes)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value for JSON; NaN and infinities, which JSON lacks, become ``{"nonfinite": "nan"}``."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -230,13 +230,13 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"the header contains {text}, which is not JSON")
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     if not isinstance(value, (dict, list)):
         return 0
     return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
-def _is_integer(value: Any, low: int) -> bool:
+def _is_integer(value: object, low: int) -> bool:
     return type(value) is int and low <= value < 2**63
 
 
@@ -244,15 +244,15 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_strings(value: Any) -> bool:
+def _is_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
-def _is_scalars(value: Any) -> bool:
+def _is_scalars(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(entry, _SCALARS) for entry in value.values())
 
 
-def _is_parameters(value: Any) -> bool:
+def _is_parameters(value: object) -> bool:
     return isinstance(value, dict) and _depth(value) <= _DEEPEST
 
 
@@ -267,7 +267,7 @@ def _is_record(value: Any) -> bool:
     )
 
 
-def _is_vote(value: Any) -> bool:
+def _is_vote(value: object) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == {"method", "share", "sharpness", "transform"}
@@ -280,7 +280,7 @@ def _is_vote(value: Any) -> bool:
     )
 
 
-def _is_member(value: Any) -> bool:
+def _is_member(value: object) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == MEMBER_NAMES

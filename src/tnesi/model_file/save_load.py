@@ -214,7 +214,7 @@ def _explained(message: str, file: str | Path | BinaryIO, *, reading: bool = Fal
         raise ModelFileError(message + ": it needs more memory than this machine has", file=name) from error
 
 
-def split_pipeline(model: Any) -> tuple[Encoder | None, Any]:
+def split_pipeline(model: object) -> tuple[Encoder | None, Any]:
     """Return the encoder, if there is one, and the model of a result of `load`."""
     if not isinstance(model, Pipeline):
         return None, model

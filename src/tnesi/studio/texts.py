@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -122,7 +121,7 @@ class TableRows(_Texts):
         return [_as_cell(value) for value in np.asarray(self._numbers[row]).ravel()[:most]]
 
 
-def _as_cell(value: Any) -> str | None:
+def _as_cell(value: object) -> str | None:
     """Return a value as text, None where it is missing.
 
     Examples

@@ -31,7 +31,7 @@ def lock_file(file: IO[Any], *, wait: bool) -> None:
         _lock_first_byte(file, windows, wait=wait)
 
 
-def _lock_first_byte(file: IO[Any], windows: Any, *, wait: bool) -> None:
+def _lock_first_byte(file: IO[Any], windows: ModuleType, *, wait: bool) -> None:
     while True:
         try:
             file.seek(0)

@@ -51,7 +51,7 @@ def is_lack_of_memory(error: BaseException | None, outside: BaseException | None
     return False
 
 
-def drop_pages(array: Any) -> None:
+def drop_pages(array: object) -> None:
     """Let the system drop the pages of a file that an array maps; otherwise the whole file ends up in memory."""
     mapped: Any = getattr(array, "_mmap", None) if getattr(array, "mode", "") == "r" else None
     if hasattr(mapped, "madvise"):  # not on Windows

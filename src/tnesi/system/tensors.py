@@ -63,7 +63,7 @@ def open_tensors(file: Path | BinaryIO) -> Iterator[TensorFile]:
         )
 
 
-def _numbers(read: Callable[[Any], Any], what: Any) -> Any:
+def _numbers(read: Callable[[Any], Any], what: object) -> Any:
     """Return what `read` returns; raise ValueError for types that NumPy does not have."""
     try:
         return read(what)

@@ -202,6 +202,6 @@ def resumed_seeds(folder: str | PathLike[str] | None, seeds: list[int], *, resum
     return seeds
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert values that a callback has added to the history."""
     return value.item() if isinstance(value, np.generic) else str(value)

@@ -131,7 +131,7 @@ def _narrowed(columns: list[Any], types: list[list[Any]]) -> list[list[Any]]:
     return [[kind for kind in those if i in fitting[kind]] for i, those in enumerate(types)]
 
 
-def _fitting(columns: list[Any], which: list[int], kind: Any) -> list[int]:
+def _fitting(columns: list[Any], which: list[int], kind: object) -> list[int]:
     """Return which of some columns have a type: tried together, since they mostly do, and else by halves."""
     if not which or _fit([columns[i] for i in which], kind):
         return which
@@ -139,7 +139,7 @@ def _fitting(columns: list[Any], which: list[int], kind: Any) -> list[int]:
     return _fitting(columns, which[:half], kind) + _fitting(columns, which[half:], kind) if half else []
 
 
-def _fit(columns: list[Any], kind: Any) -> bool:
+def _fit(columns: list[Any], kind: object) -> bool:
     """Return whether the cells of some columns all have a type."""
     try:
         _read_back(columns, kind)
@@ -148,7 +148,7 @@ def _fit(columns: list[Any], kind: Any) -> bool:
     return True
 
 
-def _read_back(columns: list[Any], kind: Any) -> Any:
+def _read_back(columns: list[Any], kind: object) -> Any:
     """Return columns of text as pyarrow reads them from a file, with a type for all of them or the ones it finds."""
     arrow, csv_of_arrow = needed("pyarrow", "reading CSV"), needed("pyarrow.csv", "reading CSV")
     lines, names = arrow.BufferOutputStream(), [str(i) for i in range(len(columns))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def read_h5ad(path: Path, label_column: str | int | None = None) -> Data:
     return Data(rows, labels, name=path.name, note="; ".join(n for n in notes if n))
 
 
-def _rows(h5py: Any, matrix: Any, where: str, names: list[str] | None) -> Source:
+def _rows(h5py: ModuleType, matrix: Any, where: str, names: list[str] | None) -> Source:
     if isinstance(matrix, h5py.Group):
         kind = _text(matrix.attrs.get("encoding-type", matrix.attrs.get("h5sparse_format", "")))
         if kind.removesuffix("_matrix") not in ("csr", "csc"):
@@ -80,7 +81,7 @@ class _SpooledCsr(CsrSource):
         self._folder = rows.keep  # removed when nobody needs the rows any more
 
 
-def _large_csr(h5py: Any, matrix: Any, shape: tuple[int, int], where: str) -> CsrSource | None:
+def _large_csr(h5py: ModuleType, matrix: object, shape: tuple[int, int], where: str) -> CsrSource | None:
     """Return the rows of a large CSR matrix, None if it is small."""
     data, indices, ends = (_part(h5py, matrix, name, where) for name in ("data", "indices", "indptr"))
     values = _checked(h5py, data), _checked(h5py, indices)
@@ -112,7 +113,9 @@ def _large_csr(h5py: Any, matrix: Any, shape: tuple[int, int], where: str) -> Cs
     return _SpooledCsr(spooled)
 
 
-def _labels(h5py: Any, file: Any, n_rows: int, label_column: str | int | None, path: Path) -> tuple[Array | None, str]:
+def _labels(
+    h5py: ModuleType, file: Any, n_rows: int, label_column: str | int | None, path: Path
+) -> tuple[Array | None, str]:
     obs = _member(h5py, file, "obs")
     if isinstance(obs, h5py.Group):
         index = _text(obs.attrs.get("_index", "_index"))
@@ -132,7 +135,7 @@ def _labels(h5py: Any, file: Any, n_rows: int, label_column: str | int | None, p
     return tidy_labels(values, n_rows, path), note
 
 
-def _column(h5py: Any, column: Any, n_rows: int, where: str) -> Array:
+def _column(h5py: ModuleType, column: Any, n_rows: int, where: str) -> Array:
     """Return a column of strings, numbers or categories, with None where it has no value."""
     check_room(n_rows * LABEL_BYTES, f"a column of {n_rows} rows")
     if not isinstance(column, h5py.Group):
@@ -150,7 +153,7 @@ def _column(h5py: Any, column: Any, n_rows: int, where: str) -> Array:
     raise DataError(f"{where} is of an unknown kind: convert it to strings or categories")
 
 
-def _index(h5py: Any, file: Any, name: str) -> list[str] | None:
+def _index(h5py: ModuleType, file: Any, name: str) -> list[str] | None:
     """Return the names of cells or genes."""
     group = _member(h5py, file, name)
     if not isinstance(group, h5py.Group):
@@ -167,7 +170,7 @@ def _column_order(group: Any) -> list[str]:
     return [name for name in found if name in group] or list(group)
 
 
-def _member(h5py: Any, group: Any, path: str) -> Any:
+def _member(h5py: ModuleType, group: Any, path: str) -> Any:
     """Return a part of a file, None if it is not there or only a link."""
     for name in path.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(name, getlink=True), h5py.HardLink):
@@ -176,14 +179,14 @@ def _member(h5py: Any, group: Any, path: str) -> Any:
     return group
 
 
-def _part(h5py: Any, group: Any, name: str, where: str) -> Any:
+def _part(h5py: ModuleType, group: object, name: str, where: str) -> Any:
     found = _member(h5py, group, name)
     if found is None:
         raise DataError(f"{where} has no {name!r}: it is not an AnnData file (.h5ad), or damaged")
     return found
 
 
-def _read(h5py: Any, dataset: Any) -> Array:
+def _read(h5py: ModuleType, dataset: Any) -> Array:
     """Return the values of a dataset, if they fit into memory."""
     if isinstance(dataset, np.ndarray):
         return dataset
@@ -193,16 +196,16 @@ def _read(h5py: Any, dataset: Any) -> Array:
     return np.asarray(dataset[()])
 
 
-def _checked(h5py: Any, dataset: Any) -> Any:
+def _checked(h5py: ModuleType, dataset: Any) -> Any:
     """Return a dataset, which is one of this file."""
     if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
         raise DataError("it refers to other files: save it as one file")
     return dataset
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(_value(value))

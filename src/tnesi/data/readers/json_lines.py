@@ -94,7 +94,7 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return columns
 
 
-def _typed(values: list[Any], kind: Any) -> Any:
+def _typed(values: list[Any], kind: object) -> Any:
     """Return values as an Arrow column of the type that fits all of them."""
     arrow = needed("pyarrow", "reading JSON lines")
     if arrow.types.is_string(kind):

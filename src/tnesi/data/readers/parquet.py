@@ -92,7 +92,7 @@ def _check(file: Any, path: Path) -> None:
         )
 
 
-def _is_number(arrow_type: Any) -> bool:
+def _is_number(arrow_type: object) -> bool:
     types = needed("pyarrow.types", "reading Parquet")
     known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     return any(is_known(arrow_type) for is_known in known)

@@ -11,7 +11,7 @@ from tnesi.data.source import DataError, check_room
 from tnesi.types import Array
 
 
-def is_vector(value: Any) -> bool:
+def is_vector(value: object) -> bool:
     """Whether an entry of a column is a list of numbers."""
     if isinstance(value, np.ndarray):
         return value.ndim == 1 and value.dtype.kind in "buif"

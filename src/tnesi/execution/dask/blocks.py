@@ -76,7 +76,7 @@ def _raise_error(future: Future) -> None:
     raise error
 
 
-def scattered(cluster: Cluster, value: Any, key: str, homes: Sequence[str]) -> list[Future]:
+def scattered(cluster: Cluster, value: object, key: str, homes: Sequence[str]) -> list[Future]:
     """Send a value to several workers at the same time; return a future for each worker."""
     client = cluster.client
 

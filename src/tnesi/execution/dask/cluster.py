@@ -123,7 +123,7 @@ class Cluster:
             check_version(address, version)
 
 
-def check_version(address: str, version: Any) -> None:
+def check_version(address: str, version: object) -> None:
     """Raise an error unless a worker has this version of the package."""
     own = import_module("tnesi").__version__
     if version == own:

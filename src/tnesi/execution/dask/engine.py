@@ -365,7 +365,7 @@ class DaskEngine:
         self._n_tasks += 1
         return f"tnesi-{name}-{self._iteration}-{self._name}-{self._n_tasks}"
 
-    def _scatter(self, name: str, value: Any, homes: list[str]) -> list[Future]:
+    def _scatter(self, name: str, value: object, homes: list[str]) -> list[Future]:
         return [self._tracked(future) for future in scattered(self._blocks.cluster, value, self._key(name), homes)]
 
     def _tracked(self, future: Future) -> Future:

@@ -38,7 +38,7 @@ class Checked(Message):
     bad: Array | None
 
 
-def check_chunk(x: Any) -> Checked:
+def check_chunk(x: object) -> Checked:
     """Compute row sums and look for invalid rows."""
     x = _as_read(x)
     fine = np.ones(len(x), bool) if x.dtype == np.uint8 else (np.isfinite(x) & (x >= 0)).all(axis=1)
@@ -47,7 +47,7 @@ def check_chunk(x: Any) -> Checked:
     return Checked(sums, None if fine.all() else x[np.argmin(fine)].copy())
 
 
-def make_block(x: Any, weight: Array | None, grain: int) -> Block:
+def make_block(x: object, weight: Array | None, grain: int) -> Block:
     """Return rows as a block."""
     x, sums, _ = usable_rows(_as_read(x))
     return Block(ArrayStore(x), sums, weight, grain)
@@ -57,14 +57,14 @@ def sums_of(block: Block) -> Array:
     return block.sums
 
 
-def _as_read(x: Any) -> Array:
+def _as_read(x: object) -> Array:
     """Convert rows as scikit-learn's checks do."""
     out: Array = np.ascontiguousarray(x)
     return out if out.dtype in (np.uint8, np.float32, np.float64) else out.astype(np.float64)
 
 
 def load_array(
-    cluster: Cluster, x: Any, weight: Array | None, reject: Callable[..., Any]
+    cluster: Cluster, x: object, weight: Array | None, reject: Callable[..., Any]
 ) -> tuple[ClusterStore, Array, int]:
     """Return the rows of an array on a cluster, their sums, and the number of all-zero rows.
 

@@ -52,7 +52,7 @@ class Message:
             object.__setattr__(self, name, value if name in self.unaligned else _aligned(value))
 
 
-def _n_bytes(value: Any) -> int:
+def _n_bytes(value: object) -> int:
     """Return the size of all arrays, except for shared ones, which cannot be spilled to disk."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
@@ -63,7 +63,7 @@ def _n_bytes(value: Any) -> int:
     return sum(map(_n_bytes, value.values())) if isinstance(value, dict) else 0
 
 
-def _aligned(value: Any) -> Any:
+def _aligned(value: object) -> Any:
     """Align arrays, and copy large ones to large pages, which random access needs."""
     if isinstance(value, np.ndarray):
         return value.copy() if value.nbytes >= _LARGE else np.require(value, requirements=["A"])
