@@ -1,4 +1,4 @@
-"""The command as a person calls it, with a small model and small data to call it on."""
+"""The command as a user runs it, with a small model and small data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def run() -> Run:
-    """Run the command; other exit codes than `code` fail the test, with what was printed."""
+    """Run the command; any exit code other than `code` fails the test and shows the output."""
 
     def call(*words: Any, code: int = 0) -> Result:
         result = CliRunner().invoke(app, [str(word) for word in words])
@@ -32,7 +32,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="session")
 def run_json(run: Run) -> Callable[..., Any]:
-    """Run the command with --json; return what it printed, which must be one JSON object and nothing else."""
+    """Run the command with --json; return its output, which must be exactly one JSON object."""
     return lambda *words, code=0: json.loads(run(*words, "--json", code=code).stdout)
 
 
@@ -45,7 +45,7 @@ def model(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def table(digits: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Digits as CSV with a header and a column of names, of which one in three is missing."""
+    """Digits as CSV with a header and a label column in which every third label is missing."""
     X, y = digits
     place = tmp_path_factory.mktemp("table") / "digits.csv"
     names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine, the last"])

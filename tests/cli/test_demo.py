@@ -1,4 +1,4 @@
-"""``tnesi demo``: one table, one plot, and what to do next."""
+"""``tnesi demo``: one table, one plot, and the next steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoders on the command line: the choice, what is said about it, and files that cannot be read."""
+"""Encoders on the command line: the choice, its message, and unreadable files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tnesi import load
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Forty pictures of bars, ten of which have labels, and two files that are no pictures."""
+    """Forty pictures of bars, ten of them labeled, and two files that are not pictures."""
     rng, folder = np.random.default_rng(0), tmp_path / "pictures"
     for i in range(40):
         values = rng.integers(180, 220, (16, 16), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Errors are lines for people (or JSON for machines), with exit codes; help answers at once."""
+"""Errors are single lines (or JSON) with exit codes; help is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning that survives interruptions, and data that are read block by block, on the command line."""
+"""Interrupted learning, and data read block by block, on the command line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_resumed_documents_are_not_encoded_again(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(run_json: Callable[..., Any], documents: Path, tmp_path: Path) -> None:
+def test_a_killed_run_resumes(run_json: Callable[..., Any], documents: Path, tmp_path: Path) -> None:
     big, state = tmp_path / "big.csv", tmp_path / "state"
     head, _, rows = documents.read_text().partition("\n")
     big.write_text(head + "\n" + rows * 10)

@@ -218,7 +218,7 @@ def test_predictions_are_those_of_the_estimator(
 def test_doubtful_predictions(
     run: Callable[..., Any], run_json: Callable[..., Any], model: Path, tmp_path: Path
 ) -> None:
-    """They are counted, come first on request, or alone; the lines are the same."""
+    """Doubtful rows are counted, sorted first or selected on request; their lines stay the same."""
 
     def lines(*words: Any) -> list[str]:
         found: list[str] = run("predict", model, "digits", "-o", "-", "-q", *words).stdout.splitlines()
@@ -312,7 +312,7 @@ def test_evaluate_with_labels_from_a_file(
     )
     told = run_json("evaluate", model, tmp_path / "x.npy", "--labels", tmp_path / "y.csv")
     assert told["rows"] == 11
-    assert told["error"] == pytest.approx(100 / 11)  # the class that the model does not know
+    assert told["error"] == pytest.approx(100 / 11)  # a class unknown to the model
     assert told["classes"][-1] == "cat"
 
 
@@ -443,7 +443,7 @@ def test_nothing_that_is_read_is_written(run: Callable[..., Any], table: Path, m
     assert load(model).classes_.size == 10
 
 
-def test_a_bad_test_part_is_known_before_learning(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_bad_test_part_is_reported_before_learning(run: Callable[..., Any], tmp_path: Path) -> None:
     np.save(tmp_path / "bare.npy", np.ones((5, 64)))
     np.savez(tmp_path / "small.npz", X=np.ones((5, 3)), y=np.arange(5))
     for test, said in (("bare.npy", "has no labels"), ("small.npz", "3 features")):

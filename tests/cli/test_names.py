@@ -1,4 +1,4 @@
-"""Names of classes that steer a terminal or are formulas for a spreadsheet."""
+"""Class names with terminal escape sequences or spreadsheet formulas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ["\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "=1+2", "-2.5", "@x, y", "\u2
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows of seven kinds that nothing could confuse."""
+    """Rows of seven clearly distinct kinds."""
     folder = tmp_path_factory.mktemp("names")
     np.save(folder / "x.npy", np.tile(np.eye(7) * 50 + 1, (4, 1)))
     np.save(folder / "labels.npy", np.array(NAMES * 4))
@@ -38,7 +38,7 @@ def labels_of(text: str) -> list[str]:
 
 
 def in_terminal(*commands: tuple[Any, ...]) -> list[str]:
-    """Return what each command writes to a terminal; one process runs them all, as it takes a while to start."""
+    """Return what each command writes to a terminal; one process runs them all, since starting one is slow."""
     script = (
         "import json, sys; from tnesi.cli.app import app\n"
         "for words in json.loads(sys.argv[1]): app(words, standalone_mode=False); print('END', flush=True)"
@@ -91,6 +91,6 @@ def test_formulas_are_escaped_on_request(run: Callable[..., Any], named: Path, d
     wanted = [f"'{name}" if name in ("=1+2", "@x, y") else name for name in NAMES]
     assert labels_of((data / "p.csv").read_text("utf-8")) == wanted * 4
     lines = (data / "p.csv").read_text("utf-8").splitlines(keepends=True)
-    (data / "p.csv").write_text("".join(line for line in lines if "\x1b" not in line), "utf-8")  # those are not text
+    (data / "p.csv").write_text("".join(line for line in lines if "\x1b" not in line), "utf-8")  # not text
     told = run("evaluate", named, data / "x.npy", "--labels", data / "p.csv").stdout
     assert "Error 0.00 % on 20 rows" in told

@@ -51,7 +51,7 @@ def test_the_same_seeds_give_the_same_records(run: Callable[..., Any], tmp_path:
 def test_labeling_methods(
     run: Callable[..., Any], run_json: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")  # else the table's head is divided
+    monkeypatch.setenv("COLUMNS", "120")  # otherwise the table header is split
     words = ("reproduce", "label-methods", "--quick", "-o", tmp_path)
     said = run(*words).stdout
     assert "auto minus best" in said

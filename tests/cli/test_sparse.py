@@ -1,4 +1,4 @@
-"""Sparse data from the command line, which are never made dense."""
+"""Sparse data on the command line, which are never made dense."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def newsgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small 20news-bydate.tar.gz where the command looks for it."""
+    """A small 20news-bydate.tar.gz in the data folder."""
     rng = np.random.default_rng(0)
     place = tmp_path / "20newsgroups" / "20news-bydate.tar.gz"
     place.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Every kind of file, written from the same array: tests that ask for `kind` run once for each."""
+"""Every kind of file, written from the same array; tests with the fixture `kind` run once for each."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture(scope="session")
 def written(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of each kind; those who change it put it back."""
+    """A file of each kind; tests that change it restore it."""
     return kind.write(tmp_path_factory.mktemp("written") / "file", X, Y)

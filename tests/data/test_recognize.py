@@ -27,7 +27,7 @@ from tnesi.data.recognize import recognize
         (b"RIFF\0\0\0\0WEBPVP8 ", "images"),
     ],
 )
-def test_content_tells(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_the_format_is_recognized_by_content(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.csv").write_bytes(content)
     assert recognize(tmp_path / "a.csv") == kind
 

@@ -1,4 +1,4 @@
-"""Tables whose columns cannot be compared are told."""
+"""A warning about tables whose columns cannot be compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_different_units(load: Any, column: str) -> None:
     [
         table(load_iris()),
         load_named("digits"),
-        open_data(np.array([[1000.0, 1, 1]])),  # no names: nobody could tell which
+        open_data(np.array([[1000.0, 1, 1]])),  # no names to report
         open_data(sparse.csr_array(np.eye(3)[[0, 0, 0]])),
         open_data(pd.DataFrame({"a": [100, 200], "b": [1, 2]})),
         open_data(pd.DataFrame(np.diag([1e9] + [0] * 199), columns=[f"word{i}" for i in range(200)])),

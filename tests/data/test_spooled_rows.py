@@ -1,4 +1,4 @@
-"""Rows that are kept block by block: the same in memory, in a temporary folder, and in a folder that stays."""
+"""Rows stored block by block: the same in memory, in a temporary folder, and in a permanent one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_folder_continues_after_what_was_complete(form: str, tmp_path: Path) -
     rows = SpooledRows(0, tmp_path)
     rows.add(first)
     size = rows.size
-    rows.add(others[0])  # which the next run knows nothing of
+    rows.add(others[0])  # which the next run ignores
     again = SpooledRows(0, tmp_path, size)
     for block in others:
         again.add(block)

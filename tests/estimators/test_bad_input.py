@@ -1,4 +1,4 @@
-"""Bad input gets an error that says what to do next."""
+"""Bad input raises an error that says what to do next."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_sparse_data(bad: Any, message: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_all_zero_rows_are_ordinary_data(kind: Any) -> None:
-    """They are counted, mentioned once, and learned from."""
+    """Zero rows are counted, reported once, and learned from."""
     blank = np.where(np.isin(np.arange(40), [17, 30])[:, None], 0, X)
     for model in (
         PoissonMixture(5, row_sum=30, random_state=0),
@@ -82,7 +82,7 @@ def test_all_zero_rows_are_ordinary_data(kind: Any) -> None:
 
 
 def test_very_many_blank_rows_of_a_wide_sparse_matrix() -> None:
-    """They would be dense: refused before they fill the memory."""
+    """Zero rows would become dense: refused before they fill the memory."""
     wide = sparse.csr_array((np.ones(2, np.float32), ([0, 1], [5, 7])), shape=(20_000, 100_000))
     with pytest.raises(ValueError, match=r"19,998 rows are all zero.*would take .* GB of memory"):
         PoissonMixture(2).fit(wide)

@@ -1,4 +1,4 @@
-"""Committees: several mixtures whose activities stand side by side."""
+"""Committees: several mixtures whose activities are concatenated."""
 
 from __future__ import annotations
 

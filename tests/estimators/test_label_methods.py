@@ -154,7 +154,7 @@ def test_settings_of_self_labeling(data: Data) -> None:
         assert (clf.predict_proba(X) != usual).any()
 
 
-def test_confusion_is_told(data: Data) -> None:
+def test_confusion_is_reported(data: Data) -> None:
     """There is one label of each, and that of class 4 is a nine."""
     X, y, few = data
     few = np.where(few == 4, -1, few)
@@ -285,7 +285,7 @@ def test_ctrl_c_while_unknown_classes_are_found(data: Data, monkeypatch: pytest.
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
-# Data that are hardly any
+# Tiny data
 
 
 LITTLE: dict[str, Callable[[], tuple[Any, Any]]] = {

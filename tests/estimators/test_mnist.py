@@ -26,7 +26,7 @@ def error(classifier: SimpletronClassifier, mnist: Data) -> float:
 
 @pytest.fixture(scope="module")
 def with_all_labels(mnist_model: Path, mnist: Data) -> tuple[SimpletronClassifier, float]:
-    """Return what all labels teach, and its error."""
+    """Return the classifier learned from all labels, and its error."""
     fitted = load(mnist_model).fit_labels(mnist.y)
     return fitted, error(fitted, mnist)
 
@@ -54,7 +54,7 @@ def test_few_labels(learned: SimpletronClassifier, mnist: Data, per_class: int, 
 
 
 def test_ten_questions(learned: SimpletronClassifier, mnist: Data) -> None:
-    """The rows that `suggest` asks for are of all classes, and name them."""
+    """The rows that `suggest` returns cover all classes."""
     y = np.full(len(mnist.y), -1)
     rows = [one.row for one in learned.suggest(10)]
     y[rows] = mnist.y[rows]

@@ -1,4 +1,4 @@
-"""Data that are read block by block give what the same data in memory give, to the last bit."""
+"""Data read block by block give bitwise the same results as in memory."""
 
 from __future__ import annotations
 
@@ -192,14 +192,14 @@ def test_too_many_or_too_few_rows(counts: Any) -> None:
             learned(Rows(n_rows))
 
 
-def test_a_full_disk_is_told_of_before(counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_in_advance(counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
     with pytest.raises(OSError, match="set TMPDIR"):
         learned(BlockSource([counts], len(counts)))
     learned(open_data(mapped(counts, tmp_path)).rows)  # rows of a mapped file are not copied
 
 
-def test_temporary_files_go(counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_are_deleted(counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

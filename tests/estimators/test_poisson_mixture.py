@@ -93,7 +93,7 @@ def test_the_default_truncation_shrinks_to_the_fields(fitted: tuple[PoissonMixtu
 
 
 def test_permuted_pixels_are_learned_as_well(fitted: tuple[PoissonMixture, Any], rng: np.random.Generator) -> None:
-    """Nothing is known of the order of the features; only the draw of the start differs."""
+    """The order of the features does not matter; only the random initialization differs."""
     mixture, X = fitted
     order = rng.permutation(64)
 

@@ -87,7 +87,7 @@ def test_unlabeled_rows_help(data: tuple[Any, Any, Any]) -> None:
 
 
 def test_rows_that_no_label_reaches(data: tuple[Any, Any, Any]) -> None:
-    """They get 1 / K each, and the first class."""
+    """Such rows get probability 1 / K for each class, and the first class."""
     X, y, _ = data
     two = np.full(len(y), -1)
     two[np.flatnonzero(y == 3)[0]], two[np.flatnonzero(y == 0)[0]] = 3, 0
@@ -162,7 +162,7 @@ def test_ctrl_c_leaves_a_usable_classifier(make: str) -> None:
         rest = process.stdout.read()
         assert process.wait() == 0, rest
         assert "usable" in rest
-        assert time.monotonic() - asked < 100  # where all iterations would take hours; machines may be busy
+        assert time.monotonic() - asked < 100  # all iterations would take hours; the machine may be busy
     finally:
         killer.cancel()
         process.stdout.close()
@@ -226,7 +226,7 @@ def test_ctrl_c_in_the_second_layer_warns(data: tuple[Any, Any, Any], monkeypatc
 
 
 def test_settings_after_fit(data: tuple[Any, Any, Any]) -> None:
-    """What was learned stays what it is; how many threads predict may be changed."""
+    """Changed parameters do not change what was learned; only the number of threads applies."""
     X, _, few = data
     clf = fast().fit(X, few)
     before = clf.predict_proba(X)

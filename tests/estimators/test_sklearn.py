@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and what its users expect besides."""
+"""scikit-learn's own checks, and further expectations of its users."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_pipeline_and_cross_validation(digits: tuple[Any, Any]) -> None:
 
 
 def test_read_only_data(labeled: tuple[Any, Any]) -> None:
-    """As joblib and memory maps hand them out."""
+    """Read-only arrays, as from joblib and memory maps."""
     X, y = (a.copy() for a in labeled)
     X.flags.writeable = y.flags.writeable = False
     assert fast().fit(X, y).predict(X).shape == (600,)

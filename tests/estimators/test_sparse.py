@@ -1,4 +1,4 @@
-"""Sparse rows give what the same rows give when they are dense, and are never made dense."""
+"""Sparse rows give the same results as dense ones, and are never made dense."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mixture(**parameters: Any) -> PoissonMixture:
 
 
 def learned(X: Any, weight: Any = None, *, online: bool = False, **parameters: Any) -> PoissonMixture:
-    """Return what a mixture learns, or the first layer of the published network."""
+    """Return a learned mixture, or the first layer of the published network."""
     if not online:
         return mixture(**parameters).fit(X, None, weight)
     rule = OnlineRule(max_iter=parameters.pop("max_iter"))
@@ -50,7 +50,7 @@ def learned(X: Any, weight: Any = None, *, online: bool = False, **parameters: A
 
 
 def table_of(n: int, d: int, seed: int, density: float, kind: Any) -> Any:
-    """Return rows of counts, of which many are 0, and the generator that they are from."""
+    """Return rows of counts, many of them 0, and the random generator."""
     rng = np.random.default_rng(seed)
     X = rng.poisson(rng.gamma(0.3, 5.0, (n, d))) * (rng.random((n, d)) < density)
     return X.astype(kind), rng
@@ -64,7 +64,7 @@ def tables() -> st.SearchStrategy[Any]:
 
 @given(tables(), st.floats(0.5, 500))
 def test_rows(table: Any, above: float) -> None:
-    """Normalized rows, their hashes and what else is computed from them, with blank rows among them."""
+    """Normalized rows with their hashes and other derived values; some rows are blank."""
     X, rng = table
     n, d = X.shape
     dense, thin = (normalize(x, d + above) for x in (X, sparse.csr_array(X)))
@@ -83,7 +83,7 @@ def test_rows(table: Any, above: float) -> None:
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("above", [0.5, 1e3, 1e6])
 def test_moments_of_equal_rows(kind: Any, above: float) -> None:
-    """Rows that are all alike, blank ones for example, have no spread at all."""
+    """Identical rows, such as blank ones, have no spread."""
     X = np.zeros((3000, 7), np.float32)
     X[:, 3] = 2
     for x in (X, np.zeros_like(X), np.ones_like(X)):
@@ -236,14 +236,14 @@ def test_forms_and_types_do_not_matter(digits: Any, make: Any, dtype: Any) -> No
     found = mixture().fit(given)
     np.testing.assert_array_equal(found.means_, expected.means_)
     assert (found.transform(given) != expected.transform(sparse.csr_array(X))).nnz == 0
-    if given.format in ("csr", "csc"):  # what was given stays as it is
+    if given.format in ("csr", "csc"):  # the input is unchanged
         assert given.data.dtype == before.data.dtype
         for name in ("data", "indices", "indptr"):
             np.testing.assert_array_equal(getattr(given, name), getattr(before, name))
 
 
 def wide_rows(n: int, d: int, n_words: int, seed: int = 0) -> tuple[sparse.csr_array, Any]:
-    """Rows of a few of very many columns, in two classes that use different ones."""
+    """Rows with few of very many columns; the two classes use different ones."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     columns = (rng.random((n, n_words)) ** 8 * (d // 2) + y[:, None] * (d // 2)).astype(int).ravel()
@@ -313,7 +313,7 @@ def test_a_source_of_sparse_rows_stays_sparse() -> None:
 
 
 def test_streams(digits: Any) -> None:
-    """Batches may be sparse, dense, or now the one and now the other."""
+    """Batches may be sparse, dense, or mixed."""
     X, y = digits
     few = few_labels(y, 5, np.random.default_rng(0))
     found = []

@@ -1,4 +1,4 @@
-"""Streams after Ctrl-C, with odd weights, and with classes that nobody has met yet."""
+"""Streams after Ctrl-C, with unusual weights, and with new classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def few(y: Any, n_classes: int = 10, per_class: int = 5) -> Any:
 
 
 def interrupted(clf: SimpletronClassifier, X: Any, where: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Ctrl-C come while a stream learns its classes."""
+    """Raise KeyboardInterrupt while a stream learns its classes."""
 
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -136,7 +136,7 @@ def test_a_callback_that_fails_leaves_what_was_learned_consistent(digits: tuple[
 
 
 def test_attributes_during_the_first_fit(digits: tuple[Any, Any]) -> None:
-    """There are none yet, and asking is not an error."""
+    """There are no classes yet, and reading them is not an error."""
     X, y = digits
     found = []
     run = Local(callback=lambda record: found.append(hasattr(clf, "mixtures_") or hasattr(clf, "model_")))

@@ -113,7 +113,7 @@ def test_attributes(shuffled: tuple[Any, Any, Any, Any]) -> None:
     before = model.means_
     values = before.copy()
     model.partial_fit(X[800:])
-    np.testing.assert_array_equal(before, values)  # what was handed out does not change
+    np.testing.assert_array_equal(before, values)  # earlier results do not change
     assert model.fit(X).n_samples_seen_ == 1397
     np.testing.assert_array_equal(model.means_, mixture().fit(X).means_)
 
@@ -143,7 +143,7 @@ def test_the_result_does_not_depend_on_threads_or_on_questions(kind: Any, shuffl
         np.testing.assert_array_equal(*first)
 
 
-def test_a_pickle_goes_on_as_the_original(shuffled: tuple[Any, Any, Any, Any]) -> None:
+def test_a_pickle_continues_like_the_original(shuffled: tuple[Any, Any, Any, Any]) -> None:
     X, y, X_test, _ = shuffled
     clf = classifier(half_life=500).partial_fit(X[:600], y[:600])
     again = pickle.loads(pickle.dumps(clf))
@@ -154,7 +154,7 @@ def test_a_pickle_goes_on_as_the_original(shuffled: tuple[Any, Any, Any, Any]) -
 
 
 @pytest.mark.parametrize("kind", [mixture, classifier])
-def test_model_files_predict_the_same_and_do_not_go_on(
+def test_model_files_predict_the_same_and_cannot_continue(
     kind: Any, shuffled: tuple[Any, Any, Any, Any], tmp_path: Path
 ) -> None:
     X, y, X_test, _ = shuffled
@@ -358,7 +358,7 @@ def test_what_is_refused(shuffled: tuple[Any, Any, Any, Any], parameters: Any, a
 
 @pytest.mark.slow
 def test_a_stream_that_changes_is_followed(shuffled: tuple[Any, Any, Any, Any]) -> None:
-    """The pixels change places: with a half-life the fields follow soon, without one they do not."""
+    """The pixels are permuted: with a half-life the fields follow soon, without one they do not."""
     X, y, X_test, y_test = shuffled
     moved = np.random.default_rng(1).permutation(64)
     few = np.where(np.arange(1397) % 10 == 0, y, -1)

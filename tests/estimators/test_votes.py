@@ -135,7 +135,7 @@ def test_pickles(fitted: dict[str, SimpletronClassifier], data: Data, way: str) 
 
 
 def test_pickles_do_not_need_files_of_rows(data: Data, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows too large for memory stay where they are; other labels are then learned from activities only."""
+    """Rows in a file are not stored; other labels are then learned from activities only."""
     monkeypatch.setattr(spool, "IN_MEMORY", 0)
     X, _, few = data
     np.save(tmp_path / "rows.npy", X)
@@ -173,7 +173,7 @@ def test_two_classes(data: Data, way: str) -> None:
 
 
 def test_many_classes_with_one_label_each() -> None:
-    """Nothing can be held out: the votes depend on how often the ways agree."""
+    """No label can be held out: the votes depend on how often the methods agree."""
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(40, 0.3), 30)
     y = rng.permutation(np.repeat(np.arange(30), 30))
@@ -230,7 +230,7 @@ def test_a_stream_votes(data: Data) -> None:
 
 
 @pytest.mark.parametrize("way", LINEAR)
-def test_a_fully_labeled_stream_learns_as_it_was_told(data: Data, way: str) -> None:
+def test_a_fully_labeled_stream_learns_its_labels(data: Data, way: str) -> None:
     X, y, _ = data
     clf = fast(labeling=way).partial_fit(X[:900], y[:900]).partial_fit(X[900:], y[900:]).settle()
     assert clf.labeling_ == way
@@ -272,7 +272,7 @@ def customers(rng: np.random.Generator) -> tuple[Any, Any]:
 
 @pytest.mark.slow
 def test_the_vote_is_never_far_from_the_best() -> None:
-    """Every single way is far behind the best one on some data; the vote is not, although it does not know which."""
+    """Each single method is far behind the best one on some data; the vote is not."""
     behind = []
     for make in (documents, customers):
         for n in (1, 10):

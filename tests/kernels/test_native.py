@@ -1,4 +1,4 @@
-"""The native kernels say what the NumPy reference says, on every instruction set and with any number of threads."""
+"""The native kernels agree with the NumPy reference, on every instruction set and with any number of threads."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_hebbian_step(p: SimpleNamespace, rate: float) -> None:
 
 @st.composite
 def class_sizes(draw: st.DrawFn) -> tuple[int, Any]:
-    """A number of classes and their sizes: None, or anything from no voice at all to very different ones."""
+    """A number of classes and their sizes: None, or anything from zero to very different sizes."""
     n_classes = draw(st.integers(2, 40))
     size = st.just(0.0) | st.floats(0.001, 100)
     sizes = draw(st.none() | st.lists(size, min_size=n_classes, max_size=n_classes))
@@ -279,7 +279,7 @@ def test_row_hashes(p: SimpleNamespace, seed: int) -> None:
 
 @given(st.integers(0, 2**32))
 def test_hashes_of_any_numbers(seed: int) -> None:
-    """Dense or sparse, native or not; values that vanish beside others are as good as not there."""
+    """Dense or sparse, native or not; negligible values count as absent."""
     rng = np.random.default_rng(seed)
     x = (10.0 ** rng.uniform(-30, 20, (20, 30)) * (rng.random((20, 30)) < 0.3)).astype(np.float32)
     hashes = np.empty((4, 20), np.uint64)

@@ -44,7 +44,7 @@ def test_posterior_where_no_class_has_reached() -> None:
 
 
 def test_threshold_is_strict() -> None:
-    """A point exactly at the threshold does not teach."""
+    """A row exactly at the threshold is not self-labeled."""
     activities = sparse.csr_array(np.array([[0.75, 0.25]], np.float32))
     for threshold, expected in ((0.5, -1), (0.49, 0)):
         layer = FieldClasses.even(2, 2)
@@ -71,7 +71,7 @@ def test_prior_table(activities: sparse.csr_array) -> None:
 
 
 def test_weights_that_decay_to_nothing_do_no_harm() -> None:
-    """Fields that nobody visits lose their class weights; they must neither win nor turn into NaN."""
+    """Fields without rows lose their class weights; they must neither win nor become NaN."""
     activities = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.4, 0.1]], np.float32))
     layer = FieldClasses.even(3, 2)
     label = np.array([0, 1, -1], np.int32)
@@ -84,7 +84,7 @@ def test_weights_that_decay_to_nothing_do_no_harm() -> None:
     np.testing.assert_allclose(layer.weights, [[1, 0, 0], [0, 1, 0]], atol=1e-6)
 
 
-def test_sizes_are_those_of_the_points_that_teach(activities: sparse.csr_array, rng: np.random.Generator) -> None:
+def test_sizes_are_those_of_the_rows_learned_from(activities: sparse.csr_array, rng: np.random.Generator) -> None:
     taught = rng.integers(-1, 3, 60).astype(np.int32)
     weight = rng.integers(1, 4, 60).astype(np.float32)
     layer = FieldClasses.average(activities, taught, weight, 3, sized=True)
@@ -96,7 +96,7 @@ def test_sizes_are_those_of_the_points_that_teach(activities: sparse.csr_array, 
 
 
 def test_shares_of_the_fields(rng: np.random.Generator) -> None:
-    """A layer says p(k | c) of a field as it was told, and nothing of fields without any share."""
+    """Class weights reproduce the given p(k | c); fields without shares belong to no class."""
     shares, mass = rng.dirichlet(np.ones(3), 8), rng.random(8) + 0.1
     each_field = sparse.csr_array(np.eye(8, dtype=np.float32))
     layer = FieldClasses.from_shares(5 * shares, mass)

@@ -1,4 +1,4 @@
-"""Classes that are linear in the features of a row, against the formula in double precision."""
+"""Linear classes against the formula in double precision."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_all_zero_rows_count_as_even_ones(classes: LinearClasses, rows: Any, kin
 
 
 def test_many_rows(classes: LinearClasses, rng: np.random.Generator) -> None:
-    """There are more rows than in one block, and not a bit of one depends on the others."""
+    """More rows than one block: the bits of a row do not depend on the others."""
     X = rng.poisson(2.0, (9000, 9)).astype(np.float32)
     X[:, 0] += 1
     order = rng.permutation(len(X))

@@ -57,7 +57,7 @@ def test_zero_rows_are_even() -> None:
     X = np.array([[0.0, 0.0], [1.0, 3.0], [0.0, 0.0]])
     y = normalize(X, 10).y()
     np.testing.assert_allclose(y, [[5, 5], [3, 7], [5, 5]])
-    assert X[0, 0] == 0  # the caller's data are left alone
+    assert X[0, 0] == 0  # the caller's data are unchanged
 
 
 def test_overflowing_sums_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Model files with any content, and with the checksum that they have."""
+"""Model files with arbitrary content and a valid checksum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each thing that can be wrong in a model file is told apart."""
+"""Every defect of a model file has its own error."""
 
 from __future__ import annotations
 

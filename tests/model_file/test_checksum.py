@@ -1,4 +1,4 @@
-"""A damaged model file is refused, or its model predicts exactly what the original does."""
+"""A damaged model file is refused, or its model predicts exactly what the original predicts."""
 
 from __future__ import annotations
 

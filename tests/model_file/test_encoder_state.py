@@ -1,4 +1,4 @@
-"""Encoders in model files: the same bits after loading, and a clear error for whatever is damaged."""
+"""Encoders in model files: the same bits after loading, and clear errors for damaged ones."""
 
 from __future__ import annotations
 

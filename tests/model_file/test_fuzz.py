@@ -105,7 +105,7 @@ def splice(data: bytes, other: bytes, rng: random.Random) -> bytes:
     return data[: rng.randrange(len(data))] + other[rng.randrange(len(other)) :]
 
 
-# Mutations of what is in a sound container
+# Mutations of the content of a valid container
 
 
 def entries(value: Any) -> list[tuple[Any, Any]]:
@@ -190,7 +190,7 @@ def exchange_arrays(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 
 def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
-    """A smaller model, which may well be sound."""
+    """A smaller model, which may be valid."""
     names = [name for name in arrays if name.partition(".")[0] in ("weights", "weight_sums", "lists")]
     mixtures = sum(name.startswith("weights") for name in names)
     n = rng.randrange(1, len(arrays["weights"]) + 1)
@@ -201,7 +201,7 @@ def cut_all_alike(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 
 def change_classes(header: Any, arrays: Arrays, rng: random.Random) -> str:
-    """Other sizes and another sharpness; the last class is of the unknown or not."""
+    """Other sizes and another sharpness, with or without an unknown class."""
     header["sharpness"] = rng.choice([0.5, 3, 1e9, *NASTY])
     header["labeling"] = rng.choice(["spreading", "", *NASTY])
     header["unknown"] = rng.choice([True, False])
@@ -212,7 +212,7 @@ def change_classes(header: Any, arrays: Arrays, rng: random.Random) -> str:
 
 
 def change_members(header: Any, arrays: Arrays, rng: random.Random) -> str:
-    """A mixture more or less, whose arrays may fit or not."""
+    """One mixture more or fewer, whose arrays may or may not match."""
     first = {name: header[name] for name in MEMBER_NAMES}
     members = header["further_mixtures"]
     header["further_mixtures"] = rng.choice([members[:-1], [*members, first], [first], members * 2])
@@ -250,7 +250,7 @@ def mutate(originals: list[Path], rng: random.Random, path: Path, write_model: A
 
 
 def loads(path: Path) -> bool:
-    """Return whether the file loads; it must then predict, and must be refused as promised otherwise."""
+    """Return whether the file loads. If so, it must predict; otherwise it must raise ModelFileError."""
     try:
         model = load(path)
     except ModelFileError as error:
@@ -282,4 +282,4 @@ def test_mutated_files_are_refused_or_work(part: int, originals: list[Path], tmp
             n_loaded += loads(path)
         except Exception as error:
             raise AssertionError(f"file {i} of part {part}, {mutation}: {error!r}") from error
-    assert FILES_PER_PART / 20 < n_loaded < FILES_PER_PART / 2  # else the mutations are too strong, or too weak
+    assert FILES_PER_PART / 20 < n_loaded < FILES_PER_PART / 2  # otherwise the mutations are too strong or too weak

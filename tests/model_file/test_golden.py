@@ -1,4 +1,4 @@
-"""Files of every format stay readable, with what they computed when they were made."""
+"""Files of every format stay readable and compute what they computed when they were made."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ OF_MIXTURE = PoissonMixture().get_params().keys() - {"random_state", "n_jobs", "
 
 
 def fast(**parameters: Any) -> SimpletronClassifier:
-    """A classifier that learns quickly, with parameters of it and of its mixture."""
+    """Return a classifier that learns quickly, with parameters of the classifier and its mixture."""
     of_mixture = {name: parameters.pop(name) for name in OF_MIXTURE & parameters.keys()}
     mixture = PoissonMixture(**{"n_components": 40, "row_sum": 180, "max_iter": 3, "tol": 0, **of_mixture})
     return SimpletronClassifier(mixture, **{"random_state": 0, **parameters})
@@ -66,7 +66,7 @@ NOT_STORED |= {"label_distributions", "best", "n_threads", "store"}
 
 
 def assert_same(a: Any, b: Any, where: str = "model") -> None:
-    """All that the two hold is equal to the last bit, private things too, but for what is not stored."""
+    """All attributes are bitwise equal, including private ones, except those that are not stored."""
     assert type(a) is type(b), where
     if isinstance(a, BaseEstimator) or is_dataclass(a):
         held, held_too = (vars(model).keys() - NOT_STORED for model in (a, b))
@@ -437,7 +437,7 @@ def test_a_full_disk_loses_nothing(fitted: SimpletronClassifier, tmp_path: Path)
     assert [*tmp_path.iterdir()] == [path]
 
 
-# Files that are something else
+# Files that are not model files
 
 
 class Dangerous:

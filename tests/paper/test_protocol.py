@@ -1,4 +1,4 @@
-"""Protocols and the paper's values are what the paper says."""
+"""Protocols and reference values match the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reproductions end to end, on scikit-learn's digits where a small experiment says as much."""
+"""Reproductions end to end, on scikit-learn's digits where a small experiment suffices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL = {"n_components": 60, "row_sum": 250}
 
 
 class Stop(Progress):
-    """Presses Ctrl-C after so many runs."""
+    """Raises KeyboardInterrupt after a number of runs."""
 
     def __init__(self, after: int) -> None:
         self.left = after

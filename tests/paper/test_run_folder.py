@@ -1,4 +1,4 @@
-"""Run folders: nothing that was finished is lost, nothing half-written is believed."""
+"""Run folders: no finished run is lost, no partial record is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_records_survive_a_cut_anywhere(tmp_path: Path) -> None:
         (tmp_path / RECORDS).write_bytes(whole[:cut])
         complete = sum(end <= cut + 1 for end in ends)  # a record without its line end is complete too
         assert [record["run"] for record in RunFolder(tmp_path).records] == list(range(complete))
-        assert (tmp_path / RECORDS).read_bytes() == whole[:cut]  # a reader changes nothing: the writer may be at work
+        assert (tmp_path / RECORDS).read_bytes() == whole[:cut]  # a reader changes nothing: a writer may be active
         with RunFolder(tmp_path).writing() as folder:
             folder.append({"run": 99})
         assert [record["run"] for record in RunFolder(tmp_path).records] == [*range(complete), 99]

@@ -1,4 +1,4 @@
-"""Run folders as a reproduction leaves them, with made-up figures."""
+"""Run folders as a reproduction writes them, with made-up figures."""
 
 from __future__ import annotations
 

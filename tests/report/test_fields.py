@@ -49,7 +49,7 @@ def test_the_column_shows_the_class_and_fields_are_ordered_by_it(digits: Digits)
 
 
 def test_columns_are_as_certain_as_predictions(digits: Digits) -> None:
-    """What few labels have spread to every field is flat, until it is sharpened as predictions are."""
+    """Distributions spread from few labels are flat until they are sharpened like predictions."""
     X, y = digits
     one_each = np.full(len(y), -1)
     first = [int(np.flatnonzero(y == k)[0]) for k in range(10)]

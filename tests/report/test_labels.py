@@ -1,4 +1,4 @@
-"""What became of the labels, in words."""
+"""The result of labeling in words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_methods(model: SimpletronClassifier, method: str) -> None:
 
 
 def test_a_dominant_class_is_reported() -> None:
-    """One that takes most rows, although its labels are few; not one that has most of the labels."""
+    """A class that takes most rows although it has few labels; not one that has most of the labels."""
     X = np.random.default_rng(0).poisson(np.repeat([[9, 1, 1], [1, 9, 1]], [190, 10], axis=0)) + 1
     mixture = PoissonMixture(4, truncation=None, row_sum=40, random_state=0)
     balanced, fair = np.full(200, -1), np.r_[np.zeros(190), np.ones(10)].astype(int)

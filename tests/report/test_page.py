@@ -27,7 +27,7 @@ VOID = {"meta", "img", "br", "hr", "input", "link"}
 
 
 class Page(HTMLParser):
-    """Reads a page, and fails where it is not well-formed or asks for anything outside itself."""
+    """Parses a page; fails if it is not well-formed or refers to anything outside of itself."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from tnesi.search.neighbors import Cells, NeighborSearch
 
 
 def clustered(rng: np.random.Generator, n: int = 4000, d: int = 30) -> Rows:
-    """Points around a few hundred centers: neighborhoods mean something."""
+    """Rows around a few hundred centers, which have meaningful neighborhoods."""
     centers = rng.gamma(0.3, 1.0, (300, d)) + 0.01
     X = rng.poisson(60 * centers[rng.integers(0, 300, n)] / centers.mean(axis=1).mean())
     return normalize(np.minimum(X + (X.sum(axis=1, keepdims=True) == 0), 255).astype(np.uint8), d + 80)
@@ -32,7 +32,7 @@ def fields(rows: Rows) -> Fields:
 
 
 def begun(search: Any, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
-    """The activities of points of which nothing was known."""
+    """The activities of new rows."""
     engine = LocalEngine.of(rows, None, 2)
     engine.begin(fields, search, prior)
     return engine.activities

@@ -1,4 +1,4 @@
-"""A studio in this process: small data, a first layer that is learned once, and a client that knows the token."""
+"""A studio in this process: small data, a first layer that is learned once, and a client with the token."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Answer:
 
 
 class Client:
-    """A page, as the server sees it."""
+    """A page, as seen by the server."""
 
     def __init__(self, session: Session, policy: AccessPolicy) -> None:
         self.session, self.policy = session, policy
         self.origin = f"http://127.0.0.1:{policy.port}"
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
-        """Send a request with nothing but what is given."""
+        """Send a request with the given parts only."""
         connection = HTTPConnection("127.0.0.1", self.policy.port, timeout=30)
         try:
             connection.request(method, path, body, headers or {})
@@ -63,7 +63,7 @@ class Client:
             connection.close()
 
     def ask(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
-        """Send a request as the page does; return the JSON of the answer, or the answer if it is none."""
+        """Send a request as the page does; return the JSON of the response, or the response if it is not JSON."""
         headers = {"Authorization": f"Bearer {self.policy.token}", "Origin": self.origin}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -78,12 +78,12 @@ class Client:
         return self.ask("POST", "/api/answers", {"client": client, "row": row, "label": label, **more})
 
     def learned(self) -> Any:
-        """Return the state once all answers have been learned from."""
+        """Return the state once all answers are learned."""
         return wait_for(lambda: (state := self.get("/api/state?client=a")) and not state["busy"] and state)
 
 
 def wait_for(find: Callable[[], Any], seconds: float = 90) -> Any:
-    """Return what is found as soon as it is."""
+    """Return the result as soon as it is true."""
     until = time.monotonic() + seconds
     while not (found := find()):
         assert time.monotonic() < until, "waited in vain"
@@ -162,16 +162,16 @@ def page(sessions: Sessions) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def shared_page(tmp_path_factory: pytest.TempPathFactory, digits: Data, learned_bytes: bytes) -> Iterator[Client]:
-    """One for all tests of a file."""
+    """One server for all tests of a file."""
     with opening(tmp_path_factory.mktemp("shared"), digits, learned_bytes) as sessions, served(sessions()) as client:
         yield client
 
 
 class Process:
-    """A studio that runs by itself."""
+    """A studio in a separate process."""
 
     def __init__(self, zygotes: Any, folder: Path, *words: Any, **environment: str) -> None:
-        """Without zygotes, the command is started as a person would."""
+        """Without zygotes, the command is started as a user would."""
         self.log = folder / f"log-{time.monotonic_ns()}.txt"
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **environment}
         given = [*map(str, words), "--no-browser"]

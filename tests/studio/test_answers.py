@@ -1,4 +1,4 @@
-"""The log of answers: what holds after it, and how undoing goes back."""
+"""The log of answers: the labels that follow from it, and undo."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_keys() -> None:
 
 
 def test_undoing_renames_brings_keys_and_colors_back() -> None:
-    """Fingers remember keys: a class that comes back has the one that it had."""
+    """Keys are stable: a class that comes back gets its old key."""
     answers = Answers()
     for number, name in enumerate(["square", "circle", "triangle"], 1):
         answers.add(Entry(number, "label", row=number, label=name))
@@ -94,7 +94,7 @@ ACTS = st.lists(
 
 
 def said(entries: list[Entry]) -> tuple[dict[int, str], set[int]]:
-    """What holds after entries of which none was undone, the obvious way."""
+    """Return the labels after entries without undo, by the obvious algorithm."""
     labels: dict[int, str] = {}
     skips: set[int] = set()
     for entry in entries:

@@ -1,4 +1,4 @@
-"""What the page asks and hears."""
+"""The HTTP API of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tnesi.labeling.suggest import Suggestion
 
 
 def label_some(page: Any, n: int = 12) -> Any:
-    """Answer the queue's questions truthfully; return the state when they have been learned from."""
+    """Answer the queue's questions correctly; return the state when they are learned."""
     truth, question = page.session.data.y, page.get("/api/state?client=a")["question"]
     for _ in range(n):
         question = page.answer(question["row"], str(truth[question["row"]]))["question"]
@@ -41,7 +41,7 @@ def test_answers_raise_the_share_decided(page: Any, waiting: Any, monkeypatch: p
         planned.append(page.session.learned.answer)
 
     def answered(n: int) -> Any:
-        """Answer as a person does: who is faster than questions are chosen gets rows at random."""
+        """Answer at a person's pace: whoever is faster than the planner gets random rows."""
         for _ in range(n):
             state = label_some(page, 1)
             last = state["answers"]["last"]
@@ -64,7 +64,7 @@ def test_answers_raise_the_share_decided(page: Any, waiting: Any, monkeypatch: p
     assert [point["labels"] for point in many["history"]] == sorted(point["labels"] for point in many["history"])
 
 
-def test_questions_are_never_asked_twice_and_clients_get_different_ones(page: Any) -> None:
+def test_questions_are_asked_once_and_differ_between_clients(page: Any) -> None:
     seen: set[int] = set()
     questions = {c: page.get(f"/api/state?client={c}")["question"]["row"] for c in "abcdefghijklmno"}
     assert len(set(questions.values())) == len(questions)
@@ -82,7 +82,7 @@ def test_questions_are_never_asked_twice_and_clients_get_different_ones(page: An
     assert (state["answers"]["labels"], state["answers"]["skips"]) == (24, 6)
 
 
-def test_undo_asks_again_and_goes_back_to_the_beginning(page: Any) -> None:
+def test_undo_repeats_questions_back_to_the_beginning(page: Any) -> None:
     first = page.get("/api/state?client=a")["question"]["row"]
     label_some(page, 4)
     for left in (3, 2, 1, 0):
@@ -217,7 +217,7 @@ def test_bodies_that_are_not_json(shared_page: Any) -> None:
     assert page.send("POST", "/api/answers", b"{}", {**headers, "Content-Type": "text/plain"}).status == 415
 
 
-def test_events_tell_of_changes(page: Any) -> None:
+def test_events_report_changes(page: Any) -> None:
     with socket.create_connection(("127.0.0.1", page.policy.port), timeout=30) as raw:
         raw.sendall(
             f"GET /api/events?client=b HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n"

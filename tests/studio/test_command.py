@@ -1,4 +1,4 @@
-"""``tnesi label`` as a process: its words, its errors, other kinds of data, and kill -9 in the middle of answers."""
+"""``tnesi label`` as a process: messages, errors, other kinds of data, and kill -9 between answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Waiting = Callable[[Callable[[], Any]], Any]
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Return what the command says when it refuses."""
+    """Return the error message of the command."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
@@ -72,7 +72,7 @@ def test_every_acknowledged_answer_survives_kill_9(run: Callable[..., Any], wait
     for thread in threads:
         thread.join()
     again = run("digits")
-    assert again.token == studio.token  # a page that is open goes on
+    assert again.token == studio.token  # an open page continues
     assert again.origin == studio.origin
     for (client, row), label_given in taken.items():
         history = again.ask("GET", f"/api/rows/{row}")["history"]
@@ -111,7 +111,7 @@ def test_ctrl_c_again_and_again_while_it_learns(
     said = studio.log.read_text()
     assert "3 labels. All are stored in" in said
     assert "Traceback" not in said
-    shutil.copy(tmp_path / "rows.npy.studio.sqlite", tmp_path / "alone.sqlite")  # nothing is left beside it
+    shutil.copy(tmp_path / "rows.npy.studio.sqlite", tmp_path / "alone.sqlite")  # no other files are left
     with closing(sqlite3.connect(tmp_path / "alone.sqlite")) as project:
         assert project.execute("SELECT count(*) FROM answers WHERE label = 'x'").fetchone() == (3,)
 
@@ -164,7 +164,7 @@ def test_all_is_in_one_file_however_it_ends(run: Callable[..., Any], tmp_path: P
         studio.ask("POST", "/api/answers", {"client": "a", "row": row, "label": "x"})
     studio.process.send_signal(how)
     time.sleep(0.1)
-    studio.end(how)  # the shell and the kernel may both tell that a terminal is closed
+    studio.end(how)  # the shell and the kernel may both report that a terminal is closed
     said = " ".join(studio.log.read_text().split())
     assert "2 labels. All are stored in" in said
     assert "Traceback" not in said
@@ -180,7 +180,7 @@ def test_a_name_that_is_no_text(run: Callable[..., Any], tmp_path: Path) -> None
 
 
 def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path, waiting: Waiting) -> None:
-    """One in the terminal is waited for by whoever has opened it."""
+    """A browser in the terminal blocks until it is closed."""
     log = tmp_path / "log.txt"
     words = ["label", "digits", "--fields", "20", "--project", str(tmp_path / "p.sqlite")]
     command = [sys.executable, "-c", "from tnesi.cli import main; main()", *words]
@@ -201,7 +201,7 @@ def test_it_serves_and_ends_while_the_browser_is_open(tmp_path: Path, waiting: W
 
 
 def test_open_requests_are_aborted_silently_at_the_end(run: Callable[..., Any], tmp_path: Path) -> None:
-    """A request whose body never comes, and a download that waits for learning."""
+    """A request without its body, and a download that waits for learning."""
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).poisson(3.0, (30_000, 100)).astype(np.uint8))
     studio = run("rows.npy")
     for row in range(3):

@@ -150,7 +150,7 @@ def test_documents(run: Run, tmp_path: Path, waiting: Any) -> None:
     assert len(row["text"]) == row["text_length"] > 3000  # whole on request
     words = {word for topic in TOPICS.values() for word in topic.split()}
     cells = studio.ask("GET", "/api/map")["cells"]
-    assert all(set(cell["text"].split("\n")) <= words for cell in cells)  # telling ones, never "the"
+    assert all(set(cell["text"].split("\n")) <= words for cell in cells)  # informative ones, never "the"
     assert studio.ask("GET", "/api/gallery")["rows"][0]["snippet"]
     found = predicted(export(studio, tmp_path / "model.tnesi"), tmp_path / "articles")
     assert np.mean([Path(one["file"]).parent.name == one["label"] for one in found]) > 0.9
@@ -173,7 +173,7 @@ def test_a_table(run: Run, tmp_path: Path, waiting: Any) -> None:
 
 @pytest.mark.parametrize("own", [False, True])
 def test_the_encoder_may_be_chosen(run: Run, tmp_path: Path, own: bool) -> None:
-    """Without an encoder, and with the labels that the data have; also for a project that had another one."""
+    """Without an encoder, and with the labels of the data; also for a project that had another encoder."""
     studio = run("digits", "--fields", 20)
     studio.ready()
     studio.ask("POST", "/api/answers", {"client": "a", "row": 3, "label": "x"})

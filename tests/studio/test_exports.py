@@ -1,4 +1,4 @@
-"""What a person takes away loads again, and says what the page said."""
+"""Exports load again and agree with the page."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tnesi.studio.export import download
 
 @pytest.fixture(scope="module")
 def labeled(shared_page: Any) -> Any:
-    """A page with two labels of each class, of which one has a name that CSV files have to quote.
+    """A page with two labels per class; one class name must be quoted in CSV files.
 
-    Which classes the first questions meet depends on the fields and on how quickly they are answered.
+    The classes of the first questions depend on the fields and on the speed of the answers.
     """
     page = shared_page
     truth = page.session.data.y
@@ -91,7 +91,7 @@ def test_the_model_predicts_what_the_page_shows(labeled: Any, tmp_path: Path) ->
     assert model.transduction_.tolist() == [learned.names[k] for k in learned.best]
     test = labeled.session.data.test
     truth = ['three, "3" é' if k == 3 else str(k) for k in test.y]
-    assert model.score(test.X, truth) > 0.5  # which rows are asked for depends on how quickly they are answered
+    assert model.score(test.X, truth) > 0.5  # the rows of the questions depend on the speed of the answers
     header = read_header(tmp_path / "m.tnesi")
     assert header.image_shape == (8, 8)
     assert header.provenance["fingerprint"] == labeled.session.data.fingerprint
@@ -129,7 +129,7 @@ def test_no_room_for_a_download(labeled: Any, monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_aborted_downloads_leave_no_files(labeled: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The studio may end while somebody takes the file in slowly."""
+    """The studio may end during a slow download."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     async def take() -> None:

@@ -1,4 +1,4 @@
-"""Files and folders that go, move or change while the studio is open: no label is lost, and nothing ends at once."""
+"""Files and folders that are removed, moved or changed while the studio runs: no label is lost, nothing crashes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_labels_are_rescued_where_their_folder_is_gone(run: Run, tmp_path: Path)
 
 
 def test_data_that_change_while_the_studio_is_open(run: Run, tmp_path: Path) -> None:
-    """A mapped file that became shorter would end the program at once."""
+    """Reading a mapped file that became shorter would crash the program."""
     rows = np.random.default_rng(0).poisson(5, (3000, 16)).astype(np.uint8)
     np.save(tmp_path / "rows.npy", rows)
     studio = run("rows.npy", "--fields", 20)

@@ -1,4 +1,4 @@
-"""Requests of all kinds, made from the description of the API: none of them is an error of the server."""
+"""Requests generated from the description of the API: none causes a server error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUESTS = [(one.method, one.address) for one in ENDPOINTS if one.address != "/a
 
 @pytest.fixture(scope="module")
 def described(shared_page: Any) -> Any:
-    """The description that the server gives of itself; some rows have labels already."""
+    """The server's description of its API; some rows have labels."""
     for row in range(0, 60, 2):
         shared_page.answer(row, str(shared_page.session.data.y[row]))
     shared_page.learned()

@@ -1,4 +1,4 @@
-"""What goes on in the background goes on, whatever the project file and the disk are like."""
+"""Background learning continues, whatever the state of the project file and the disk."""
 
 from __future__ import annotations
 

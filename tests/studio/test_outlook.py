@@ -1,4 +1,4 @@
-"""How sure and how wrong the classes are said to be, on data whose truth is known."""
+"""Expected errors and conflicts, on data with known classes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_skipped_rows_are_not_asked_for(layer: FirstLayer) -> None:
 
 
 def test_what_is_asked_after_the_first_questions_is_elsewhere(layer: FirstLayer) -> None:
-    """Answers may be quicker than learning: no part is asked about again that has an answer by then."""
+    """Answers may be faster than learning: parts that have an answer by then are not asked about again."""
     labeler, known = layer.labeler, learn(layer, view_of({0: "a", 200: "b"})).known()
     few, some, *_ = n_parts(600)
     typical = [one.row for one in suggest(labeler, Known.nothing(600), few, n_parts=few)]
@@ -107,7 +107,7 @@ def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
     place = labeler.clusters(few).place
 
     def left(labels: dict[int, str]) -> list[int]:
-        """Return what was asked in parts without a label."""
+        """Return the questions from parts without a label."""
         return [row for row in asked if place[row] not in place[list(labels)]]
 
     labels: dict[int, str] = {}
@@ -125,7 +125,7 @@ def test_the_first_questions_do_not_wait_for_small_parts(kinds: Data) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_class_inside_of_a_cluster_is_met_in_few_rows(seed: int) -> None:
-    """Two of the three kinds of iris are one cluster: labels in all parts, all is clear, and a class is missing."""
+    """Two of the three kinds of iris are one cluster: all parts have labels, all is clear, but a class is missing."""
     found = load_iris()
     data = open_data(found.data, labels=found.target_names[found.target])
     layer = first_layer.learn(data, Settings(seed=seed), lambda *_: False)
@@ -177,7 +177,7 @@ def test_questions_with_one_class_only(kinds: Data, layer: FirstLayer) -> None:
 
 @pytest.mark.parametrize("n_rows", [30, 100, 190])
 def test_few_rows_with_one_class_so_far(n_rows: int) -> None:
-    """Questions do not run out when every part has a label."""
+    """Questions continue when every part has a label."""
     data = open_data(np.random.default_rng(0).poisson(5.0, (n_rows, 12)), labels=["a"] * n_rows)
     layer = first_layer.learn(data, Settings(fields=12), lambda *_: False)
     labels = by_queue(layer, data.y, 20)

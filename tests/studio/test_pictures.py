@@ -1,4 +1,4 @@
-"""Rows as a person sees them: whatever their numbers are, there is something to show."""
+"""Pictures of rows, for any values."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def test_image_files_are_upright_in_color_and_fit(tmp_path: Path) -> None:
     assert sheet.shape == (64, 192, 4)
     assert sheet[32, 0, 3] == 0 < sheet[32, 32, 3]  # transparent beside a picture in portrait format
     assert sheet[8, 32, 0] > 150 > sheet[56, 32, 0]
-    assert np.ptp(sheet[:, 128:]) == 0  # a file that cannot be read any more is a gray tile
+    assert np.ptp(sheet[:, 128:]) == 0  # an unreadable file is a gray tile
     with pytest.raises(ImageFileError, match="is empty"):
         shown.large(2, 64)

@@ -1,4 +1,4 @@
-"""A project file that is removed, replaced or copied over while it is open takes no more answers, and loses none."""
+"""A project file that is removed, replaced or overwritten while open accepts no more answers and loses none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_file_replaced_during_a_write_is_not_written_again(stores: Stores, tmp
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_is_gone_keeps_no_answers(stores: Stores, tmp_path: Path, replaced: bool) -> None:
+def test_a_removed_file_accepts_no_answers(stores: Stores, tmp_path: Path, replaced: bool) -> None:
     store = stores()
     store.label(1, "cat").result()
     store.path.rename(tmp_path / "elsewhere.sqlite")

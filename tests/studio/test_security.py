@@ -1,4 +1,4 @@
-"""Who is let in: the token, the name of the machine, the page that asks; and what answers tell the browser."""
+"""Access: the token, the host name, the origin; and the headers of responses."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_no_path_is_a_file(page: Any, path: str) -> None:
 
 
 def insist(send: Callable[[], Any], times: int = 50) -> Any:
-    """Return the answer to a request of which the server does not read the end.
+    """Return the response to a request that the server does not read to its end.
 
     It closes the connection then, and if unread data are left, TCP may reset the connection before the answer is read.
     """
@@ -177,7 +177,7 @@ def insist(send: Callable[[], Any], times: int = 50) -> Any:
 
 def test_sizes_are_limited(page: Any) -> None:
     def chunked() -> bytes:
-        """Send a request that does not give its length."""
+        """Send a request without its length."""
         with socket.create_connection(("127.0.0.1", page.policy.port), timeout=60) as raw:
             head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
             start = f"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n{head}"
@@ -240,7 +240,7 @@ def test_too_large_a_body_after_the_answer_has_begun(page: Any, capfd: pytest.Ca
     with socket.create_connection(("127.0.0.1", page.policy.port), timeout=30) as connection:
         connection.sendall(f"GET /api/events HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
-        with suppress(OSError):  # it may hang up at any time
+        with suppress(OSError):  # it may close the connection at any time
             for _ in range(3):
                 connection.sendall(b"8000\r\n" + b"x" * 0x8000 + b"\r\n")
             while connection.recv(65536):
@@ -255,7 +255,7 @@ FOREVER = 10.0**6
 
 @pytest.fixture
 def crowded(sessions: Any, serving: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A page that allows 20 connections and never closes one for being silent."""
+    """A page that allows 20 connections and never closes an idle one."""
     monkeypatch.setattr(server, "_PATIENCE", FOREVER)
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 20)
     monkeypatch.setattr(events, "_MOST_STREAMS", 10)
@@ -342,7 +342,7 @@ def test_busy_connections_are_not_closed_for_new_ones(crowded: Any, monkeypatch:
 
 
 def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each look, those over which no request has come since the last one."""
+    """Each check closes connections without requests since the last check."""
     made: list[Any] = []
     before = server._Connection.connection_made
 
@@ -379,7 +379,7 @@ def test_silent_connections_are_closed(crowded: Any, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("path", ["/api/answers", "/page/style.css", "/"])
 def test_ambiguous_lengths_are_refused(page: Any, path: str) -> None:
-    """A proxy in front may take the other length, and the rest for another request."""
+    """A proxy might use the other length and take the rest for another request."""
     head = "".join(f"{name}: {value}\r\n" for name, value in posting(page).items())
     smuggled = f"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:{page.policy.port}\r\n{head}\r\n"
     for lengths in (

@@ -1,4 +1,4 @@
-"""The project file: nothing that was acknowledged is lost, and what cannot be used is refused kindly."""
+"""The project file: nothing acknowledged is lost, and unusable files are refused with a clear message."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_undo_goes_back_to_the_beginning_also_after_a_restart(stores: Stores) ->
     assert again.view.labels == {}
     with pytest.raises(RefusedError, match="Nothing to undo"):
         again.undo("another tab").result()
-    assert len(again.history(0)) == 4  # label, clear and two undos: all is kept
+    assert len(again.history(0)) == 4  # label, clear and two undos: all are kept
 
 
 def test_the_same_request_again_does_nothing_new(stores: Stores) -> None:
@@ -128,7 +128,7 @@ def test_a_model_and_points_are_kept(stores: Stores) -> None:
     assert again.kept_points(3) == ["2", "3", "4"]
 
 
-# What cannot be used
+# Unusable files
 
 
 def test_other_data(stores: Stores) -> None:
@@ -221,7 +221,7 @@ def test_a_full_disk_loses_only_what_was_not_acknowledged(stores: Stores) -> Non
     ],
 )
 def test_a_hostile_project_file(stores: Stores, tmp_path: Path, change: str) -> None:
-    """Its project would become the name of a file, and a trigger would eat answers."""
+    """Its project would become a file name, and a trigger would discard answers."""
     stores().close()
     with sqlite3.connect(tmp_path / "p.sqlite") as connection:
         connection.executescript(change)
@@ -306,7 +306,7 @@ def test_names_in_a_file_are_checked_as_those_that_are_typed(
     store.label(2, "dog").result()
     store.rename("dog", "wolf").result()
     store.close()
-    for bad in (True, False):  # the message says how to repair it
+    for bad in (True, False):  # the message explains how to repair it
         with closing(sqlite3.connect(tmp_path / "p.sqlite")) as raw, raw:
             raw.execute("UPDATE answers SET label = ? WHERE id = ?", (name if bad else "repaired", answer))
         if bad:

@@ -45,7 +45,7 @@ def test_the_mode_follows_the_umask_and_then_the_old_file(tmp_path: Path) -> Non
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_place_that_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_in_advance(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*: create it first"):
         check_place(tmp_path / "missing" / "model.tnesi")
     with pytest.raises(IsADirectoryError, match="is a folder"):

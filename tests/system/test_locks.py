@@ -1,4 +1,4 @@
-"""One process at a time, on every system."""
+"""Locks for one process at a time, on every system."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_waiting_without_posix(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("windows")
-def test_other_errors_are_not_taken_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_do_not_count_as_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise OSError(errno.EIO, "broken")
 

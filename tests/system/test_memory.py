@@ -1,4 +1,4 @@
-"""How much memory is free, under the limits of the machine, of the process and of its control group."""
+"""Free memory under the limits of the machine, the process, and its control group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GB = 2**30
 
 @pytest.fixture
 def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As far as those of this process are concerned."""
+    """As far as this process is concerned."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
@@ -71,7 +71,7 @@ V1 = {
             | {"proc/self/cgroup": "0::/../other", "sys/fs/cgroup/memory.max": GB, "sys/fs/cgroup/memory.current": 1},
             GB - 1,
         ),
-        # what files take in the cache can be had
+        # the file cache can be reclaimed
         (
             MACHINE | V2 | {"sys/fs/cgroup/jobs/mine/memory.stat": f"anon 7\ninactive_file {GB // 2}\nactive_file 0"},
             3.5 * GB,
@@ -111,7 +111,7 @@ def test_lack_of_memory_is_no_damage(error: Exception) -> None:
     assert not is_lack_of_memory(None)
     try:
         raise error
-    except (MemoryError, OSError):  # of the caller, who then reads a damaged file
+    except (MemoryError, OSError):  # of the caller, which then reads a damaged file
         with pytest.raises(DataError, match="is damaged"), damaged("rows.npy"):
             int("decoded")
 

@@ -1,4 +1,4 @@
-"""A fit that is killed goes on from its last iteration and ends as if nothing had happened."""
+"""A killed fit resumes from its last iteration, with the same result as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ while kills < n_kills:
                 print(repr(error), file=sys.stderr, flush=True)
                 os._exit(1)
             os._exit(0)
-        if kills < 25 * stories:  # then it may come to its end
+        if kills < 25 * stories:  # then it may complete
             time.sleep(rng.uniform(0, 0.7 * seconds))
             os.kill(child, signal.SIGKILL)
         status = os.waitpid(child, 0)[1]
@@ -157,7 +157,7 @@ def test_a_resumed_fit_stops_at_the_same_iteration(digits: tuple[Any, Any], tmp_
 
     stopped = mixture(tmp_path, callback=enough).fit(X)
     assert mixture(tmp_path, callback=enough, resume=True).fit(X).n_iter_ == stopped.n_iter_ == 2
-    gone_on = mixture(tmp_path, resume=True).fit(X)  # nobody stops it any more
+    gone_on = mixture(tmp_path, resume=True).fit(X)  # without interruption
     np.testing.assert_array_equal(gone_on.means_, mixture().fit(X).means_)
     converged = mixture(tmp_path / "converged", tol=0.5).fit(X)
     assert converged.converged_

@@ -59,7 +59,7 @@ def test_free_energy_plus_log_prior_never_falls(
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 20))
 @settings(max_examples=settings.default.max_examples // 4)
 def test_free_energy_never_falls_under_neighborhood_em(seed: int, truncation: int, g: int) -> None:
-    """Lists of any length, even of the field alone: K^(n) is kept and only ever improves."""
+    """Lists of any length, even of the field alone: K^(n) never gets worse."""
     rows, fields = problem(seed, 900, 12, 600)
     search = NeighborSearch(truncation, 1, n_neighbors=g)
     monitor = Monitor(tol=0)

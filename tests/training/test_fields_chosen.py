@@ -1,4 +1,4 @@
-"""The number of fields that is chosen."""
+"""The automatic number of fields."""
 
 from __future__ import annotations
 

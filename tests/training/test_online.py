@@ -30,7 +30,7 @@ def test_free_energy_rises_over_the_epochs(digits: tuple[np.ndarray, np.ndarray]
 
 
 def test_every_field_wins_something(digits: tuple[np.ndarray, np.ndarray]) -> None:
-    """The published start favors fields that have not won yet: few stay dead."""
+    """The published initialization favors fields that have not won yet: few stay dead."""
     X, _ = digits
     mixture = learned_online(X, 100, max_iter=20)
     assert np.unique(mixture.predict(X)).size > 90

@@ -37,7 +37,7 @@ def test_digits_come_near_the_best_of_a_grid() -> None:
 
 
 def some_rows(data: Data, seed: int) -> tuple[Any, Any, Any, Any]:
-    """Draw 8,000 rows: as telling as all 60,000, and fifteen times faster."""
+    """Draw 8,000 rows: as informative as all 60,000, and fifteen times faster."""
     rows = np.random.default_rng(seed).permutation(len(data.y))[:8000]
     assert data.test is not None
     return data.X[rows], data.test.X, data.y[rows], data.test.y
@@ -80,7 +80,7 @@ def topics(n_rows: int, rng: np.random.Generator) -> tuple[sparse.csr_array, Any
 
 
 def test_fields_share_rows_of_rare_features(rng: np.random.Generator) -> None:
-    """Documents say little one by one: their posteriors are nearly even."""
+    """Single documents carry little information: their posteriors are nearly even."""
     mixture = PoissonMixture(random_state=0).fit(topics(1200, rng)[0])
     activities = mixture.transform(topics(200, rng)[0])
     entropy = -activities.multiply(np.log(np.maximum(activities.toarray(), 1e-30))).sum(axis=1).mean()

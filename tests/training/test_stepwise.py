@@ -86,7 +86,7 @@ def test_weights_are_repetitions() -> None:
 
 @pytest.mark.parametrize("search", [ExactSearch(8, 2), NeighborSearch(8, 2), FullSearch(30, 2)], ids=lambda s: s.name)
 def test_many_fields_and_every_search(search: Any) -> None:
-    """What is made anew now and then comes into play: new rows are explained better and better."""
+    """Periodic updates take effect: new rows are explained better and better."""
     rows = some_rows(4, 9000)
     stream, _ = begun(rows.take(slice(0, 1500)), 600, search)
     starts = range(1500, 9000, 500)

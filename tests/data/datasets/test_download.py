@@ -1,4 +1,4 @@
-"""The downloader against a server on this machine that misbehaves on request."""
+"""The downloader against a local server that misbehaves on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """``/good`` serves the content and knows of ranges; the other paths are the ways to fail."""
+    """``/good`` serves the content and supports ranges; the other paths fail in various ways."""
 
     server: Server
 
@@ -99,11 +99,11 @@ class Handler(BaseHTTPRequestHandler):
         self.start(302, Location="file:///etc/passwd")
 
     def log_message(self, *_: Any) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 class Server(ThreadingHTTPServer):
-    daemon_threads = False  # closing the server waits for what it still sends
+    daemon_threads = False  # closing the server waits for pending responses
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -111,7 +111,7 @@ class Server(ThreadingHTTPServer):
         self.hung_up, self.closing = threading.Event(), threading.Event()
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that hang up are no news here."""
+        """Ignore clients that close the connection."""
 
 
 @pytest.fixture(autouse=True)
@@ -241,7 +241,7 @@ def test_a_silent_server_times_out(offer: Offer, tmp_path: Path, monkeypatch: py
         download(offer("silent"), tmp_path)
 
 
-def test_ctrl_c_keeps_what_has_come(offer: Offer, tmp_path: Path, server: Server) -> None:
+def test_ctrl_c_keeps_what_was_received(offer: Offer, tmp_path: Path, server: Server) -> None:
     def stop(_: str, done: int, __: int | None) -> None:
         if done > 500_000:
             raise KeyboardInterrupt

@@ -37,7 +37,7 @@ def write_mnist(folder: Path, n: int = 6, end: str = "") -> None:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Give empty folders for ``TNESI_DATA`` and for the cache."""
+    """Return empty folders for ``TNESI_DATA`` and the cache."""
     monkeypatch.setenv("TNESI_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "*")
@@ -46,7 +46,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 
 @pytest.fixture
 def entry(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Change what the registry says of a data set."""
+    """Change the registry entry of a data set."""
 
     def change(name: str, **facts: Any) -> None:
         monkeypatch.setitem(named._ENTRIES, name, replace(named._ENTRIES[name], **facts))
@@ -141,7 +141,7 @@ def test_files_that_do_not_fit_together(places: tuple[Path, Path], file: int, co
 def test_fetch_downloads_unpacks_and_tidies_up(
     places: tuple[Path, Path], entry: Callable[..., None], tmp_path: Path
 ) -> None:
-    """EMNIST comes as one archive of which four files are wanted."""
+    """EMNIST is one archive, of which four files are used."""
     site = tmp_path / "site"
     site.mkdir()
     labels = [0, 10, 36, 9, 61]
@@ -157,7 +157,7 @@ def test_fetch_downloads_unpacks_and_tidies_up(
             super().__init__(*args, directory=str(site))
 
         def log_message(self, *_: Any) -> None:
-            """Be quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
@@ -239,8 +239,8 @@ def test_descriptions_are_complete(name: str) -> None:
         assert remote.size in (None, remote.at_most)
 
 
-def test_known_digests_are_those_of_the_files_here() -> None:
-    """Where MNIST was put by hand, it is what would be downloaded."""
+def test_known_digests_match_the_files() -> None:
+    """A manual copy of MNIST is the same as the download."""
     entry = named._ENTRIES["mnist"]
     files = {file.name: file for file in entry.find() or []}
     here = [(remote, files[remote.name]) for remote in entry.downloads if remote.name in files]

@@ -24,7 +24,7 @@ def scan(top: int, left: int, height: int, width: int) -> Any:
 
 
 def write_tree(folder: Path) -> None:
-    """Write five digits, two letters, and what has to be left out."""
+    """Write five digits, two letters, and files to skip."""
     digits = ["30/hsf_0/a", "30/hsf_4/b", "31/hsf_7/c", "31/hsf_0/d", "39/hsf_4/e"]
     for i, place in enumerate([*digits, "5a/hsf_1/f", "61/hsf_4/g", "30/train_30/h"]):
         path = folder / f"{place}.png"

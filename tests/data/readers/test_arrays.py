@@ -84,7 +84,7 @@ def test_all_versions_of_the_format(tmp_path: Path, version: tuple[int, int]) ->
         (b"\x93NUMPY\x09\x00" + bytes(20), "supported version"),
     ],
 )
-def test_false_promises_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_false_sizes_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(DataError, match=message):
         open_data(tmp_path / "a.npy")

@@ -28,7 +28,7 @@ def open_text(folder: Path, text: str | bytes, name: str = "table.csv", **how: A
 
 
 def values(data: Any) -> list[Any]:
-    """Return the items of all rows as the encoder gets them."""
+    """Return the items of all rows as input for the encoder."""
     return [item for block in data.rows.items() for item in (block if isinstance(block, list) else block.to_pylist())]
 
 

@@ -86,7 +86,7 @@ def test_chunks_that_are_empty_may_be_missing_but_not_rows(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_false_promises_are_refused(tmp_path: Path, version: int) -> None:
+def test_false_sizes_are_refused(tmp_path: Path, version: int) -> None:
     path = store(tmp_path / "a", version=version)
     about = path / (".zarray" if version == 2 else "zarr.json")
     for shape, message in (

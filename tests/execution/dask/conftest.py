@@ -20,7 +20,7 @@ def processes() -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Client]:
-    """A worker of three threads in this process; tasks see the very objects that the client has."""
+    """A worker with three threads in this process; tasks get the client's own objects."""
     with (
         LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address="127.0.0.1:0") as local,
         Client(local, set_as_default=False) as client,

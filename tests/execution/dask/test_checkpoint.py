@@ -1,4 +1,4 @@
-"""Fits on a cluster keep their state like others, and one can go on where the other has stopped."""
+"""Fits on a cluster save their state like local ones, and each can resume from the other's."""
 
 from __future__ import annotations
 

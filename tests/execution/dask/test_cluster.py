@@ -1,4 +1,4 @@
-"""Which cluster a fit learns on, and what it says where there is none that can."""
+"""The cluster that a fit uses, and errors for clusters that it cannot use."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_scheduler_that_dies(
     def kill(record: dict[str, Any]) -> None:
         if record["iteration"] != 2:
             return
-        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)  # from here on nobody answers
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)  # from here on there is no answer
         if during_a_pass:  # the next one; where it is over sooner, a later one
             threading.Timer(0.002, scheduler.kill).start()
         else:
@@ -108,7 +108,7 @@ def test_a_closed_client(counts: Any) -> None:
 
 
 def test_workers_that_the_client_has_forgotten(threads: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the client has heard last, of its own accord, leaves them out."""
+    """The last state that the client received does not contain them."""
     monkeypatch.setattr(threads, "scheduler_info", lambda **_: threads.sync(threads.scheduler.identity, n_workers=0))
     assert threads.scheduler_info()["workers"] == {}
     assert set(Cluster(threads).workers()) == set(threads.nthreads())
@@ -140,7 +140,7 @@ from tnesi.execution import Dask
 
 def stop(record):
     if record["iteration"] == 2:
-        os.killpg(0, signal.SIGINT)  # as a terminal does: the workers hear it too
+        os.killpg(0, signal.SIGINT)  # as a terminal does: the workers receive it too
 
 X = np.random.default_rng(0).integers(1, 30, (500, 12))
 with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""On the workers of a cluster: the same bits as in one process, whatever happens to the workers."""
+"""On a cluster: the same bits as in one process, whatever happens to the workers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def mixture(**parameters: Any) -> PoissonMixture:
 
 
 def assert_same(one: Any, other: Any) -> None:
-    """All that was learned has the same bits."""
+    """All learned values have the same bits."""
     np.testing.assert_array_equal(one.means_, other.means_)
     for mine, theirs in zip(one.history_, other.history_, strict=True):
         assert mine | {"seconds": 0} == theirs | {"seconds": 0}
@@ -123,7 +123,7 @@ def test_the_same_classifier(counts: Any, threads: Client) -> None:
 
 
 def test_a_vote_on_a_cluster(counts: Any, threads: Client) -> None:
-    """Rows of a Dask array leave with the cluster: other labels are learned from activities only."""
+    """Rows of a Dask array are gone with the cluster: other labels are learned from activities only."""
     rows = dask.array.from_array(counts, chunks=(700, -1))
     y = np.where(np.arange(len(counts)) < 90, counts[:, 1] > 5, -1)
     given: Any = {"n_components": 60, "max_iter": 3}
@@ -224,7 +224,7 @@ def kill(client: Client, *which: int) -> None:
 
 @pytest.mark.slow
 def test_workers_that_die(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of an iteration, between two, and all at once; nannies start others in their place."""
+    """During an iteration, between two iterations, and all together; nannies start new ones."""
     local = mixture(max_iter=8, **MANY).fit(counts)
     with started(2) as client:
         submitted = DaskEngine._sum
@@ -378,7 +378,7 @@ def test_workers_without_the_package(counts: Any, processes: Client) -> None:
 
 @pytest.mark.parametrize("search", [NeighborSearch, ExactSearch])
 def test_the_fields_of_a_point_are_all_that_a_pass_needs(counts: Any, search: Any) -> None:
-    """What the client keeps of a block is enough to restore it."""
+    """The client's record of a block is enough to restore it."""
     rows = normalize(counts[:500], NORM)
     fields = start_from_rows(rows, None, np.arange(400, 490))
     own = search(10, 1)

@@ -68,7 +68,7 @@ def test_files_that_cannot_be_read(processes: Client, tmp_path: Path, monkeypatc
     assert len(far.problems) == 1
 
 
-def test_errors_come_back(processes: Client) -> None:
+def test_errors_are_returned(processes: Client) -> None:
     encoder = TableEncoder().fit({"a": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match="lacks column 'a'"):
         encode(encoder, open_data(pd.DataFrame({"b": [1, 2], "c": ["x", "y"]})), cluster=Cluster(processes))

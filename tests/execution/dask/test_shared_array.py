@@ -76,7 +76,7 @@ def test_what_is_gone_or_somebody_elses_is_refused() -> None:
     assert shared_files() < before
     with pytest.raises(OutOfReachError, match="cannot open the shared array"):
         _ = pickle.loads(address).array
-    other = SharedArray((4,), np.int64)  # takes the place of the first one
+    other = SharedArray((4,), np.int64)  # replaces the first one
     wrong = pickle.loads(address)
     wrong._descriptor = other._descriptor
     assert not can_open(wrong)
@@ -142,7 +142,7 @@ def test_a_system_that_does_not_let_us(processes: Client, monkeypatch: pytest.Mo
         patch.setattr(shared_array.os, "memfd_create", refuse)
         cluster, workers = Cluster(processes), processes.scheduler_info()["workers"]
         assert not cluster.shares_memory(workers)
-    assert cluster.shares_memory(workers)  # it was not the workers' fault
+    assert cluster.shares_memory(workers)  # the workers are fine
 
 
 def test_what_rows_teach_takes_the_same_memory_each_time() -> None:
@@ -178,7 +178,7 @@ def mixture(**parameters: Any) -> PoissonMixture:
 
 
 def noted_messages(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether what came to the client was shared."""
+    """Return whether the client received shared arrays."""
     seen: list[bool] = []
     restore = tasks.PartialStatistics.__setstate__
 
@@ -206,7 +206,7 @@ def test_the_same_bits_shared_or_sent(
 def test_a_worker_that_cannot_open_it(
     counts: Any, processes: Client, local: PoissonMixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then arrays are sent from there on."""
+    """Arrays are then sent instead."""
 
     def forget_owner(self: SharedArray) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_memory"} | {"_owner": 2**22 + 1}

@@ -1,4 +1,4 @@
-"""Make the golden model files, with what they predict beside them.
+"""Make the golden model files and files with their predictions.
 
 Run it once when a format is new, after adding models that are written in it, and keep the files of all earlier ones::
 

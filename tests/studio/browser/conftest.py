@@ -1,6 +1,6 @@
-"""The studio as a person meets it: ``tnesi label`` as a process of its own, and Debian's Chromium on its page.
+"""The studio as a user sees it: ``tnesi label`` as a separate process, and Debian's Chromium on its page.
 
-The pages are checked in all sizes and colors; pictures of them are taken where TNESI_SCREENSHOTS names a folder.
+The pages are checked in all sizes and colors; screenshots are taken if TNESI_SCREENSHOTS names a folder.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Studio:
     """``tnesi label``, running."""
 
     def __init__(self, zygotes: Any, data: str | Path, folder: Path, *options: str) -> None:
-        """Without zygotes, the command is started as a person would."""
+        """Without zygotes, the command is started as a user would."""
         self.folder, self._words = folder, ["label", str(data), "--no-browser", *options]
         self._log = folder / "studio.log"
         self._zygotes, self._process = zygotes, None
         self.address = self.start("--port", "0")
 
     def start(self, *options: str) -> str:
-        """Start it (again: with the port and the token of last time, as a person would); return the page's address."""
+        """Start it (again: with the same port and token); return the address of the page."""
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
         if self._zygotes:
-            environment["OMP_NUM_THREADS"] = "1"  # as in the tests of the command: one zygote does for all
+            environment["OMP_NUM_THREADS"] = "1"  # as in the tests of the command: one zygote serves all
         words = [*self._words, *options]
         with self._log.open("wb") as log:
             self._process = (
@@ -61,7 +61,7 @@ class Studio:
         raise AssertionError(f"no address within 90 s: {said}")
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Ask the server itself, beside the page."""
+        """Send a request to the server without the page."""
         base, token = self.address.split("/?token=")
         headers = {"Authorization": f"Bearer {token}", "Origin": base, "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
@@ -116,7 +116,7 @@ def studio(tmp_path: Path, zygotes: Any) -> Iterator[Callable[..., Studio]]:
 
 @pytest.fixture(scope="session")
 def truth() -> list[str]:
-    """What the digits of scikit-learn are, by row."""
+    """Return the true digit of each row."""
     return [str(label) for label in load_named("digits").y]
 
 
@@ -168,7 +168,7 @@ def _found_browser() -> str:
     return path
 
 
-@pytest.fixture(scope="module")  # it keeps an event loop, which tests of other modules must not meet
+@pytest.fixture(scope="module")  # its event loop must not leak into tests of other modules
 def browser() -> Iterator[Any]:
     path = _found_browser()
     from playwright.sync_api import sync_playwright
@@ -181,7 +181,7 @@ def browser() -> Iterator[Any]:
 
 
 class Person:
-    """Somebody at the page of a studio."""
+    """A user on the page of a studio."""
 
     def __init__(self, context: Any, address: str) -> None:
         self.context, self.page = context, context.new_page()
@@ -198,7 +198,7 @@ class Person:
             self.errors.append(message.text)
 
     def wait_for_question(self, other_than: int | None = None) -> int:
-        """Return the row that is asked about, once it can be answered."""
+        """Return the row of the question once it can be answered."""
         self.page.wait_for_function(
             "other => document.querySelector('.question.asking:not(.pending)')"
             " && document.getElementById('question-row').textContent.split(' ').at(-1) !== other",
@@ -212,12 +212,12 @@ class Person:
         return int(re.search(r"row (\d+)", self.page.inner_text("#question-row"))[1])
 
     def name(self, label: str) -> None:
-        """Type the name of a class, as for one that is new."""
+        """Type the name of a class, as for a new one."""
         self.page.fill("#question input", label)
         self.page.press("#question input", "Enter")
 
     def answer(self, truth: list[str], times: int = 1) -> list[int]:
-        """Answer with the buttons, or with a name where there is none yet; return the rows."""
+        """Answer with the buttons, or type names of new classes; return the rows."""
         rows = []
         for _ in range(times):
             row = self.wait_for_question()
@@ -234,7 +234,7 @@ class Person:
         return float(self.page.inner_text(f"#{figure} .number").removesuffix(" %"))
 
     def wait_for_answers(self, number: int) -> None:
-        """Wait until so many labels are there and all is learned."""
+        """Wait until there are this many labels and all are learned."""
         self.page.wait_for_function(
             "n => document.querySelector('#count .number').textContent === n"
             " && document.querySelector('#status').textContent.match(/All answers saved|Ready/)",
@@ -251,16 +251,16 @@ class Person:
         return folder / file
 
     def found(self, check: str, *given: int) -> Any:
-        """Return what a check of checks.js finds."""
+        """Return the findings of a check in checks.js."""
         return self.page.evaluate(f"({_CHECKS}).{check}({', '.join(map(str, given))})")
 
     def check(self) -> None:
-        """Check that nothing stands out at the side, every control has a name, all text can be read."""
+        """Check that nothing overflows, every control has a name, and all text is readable."""
         for name in ("wide", "nameless", "faint"):
             assert self.found(name) == [], name
 
     def shoot(self, name: str, sizes: Iterable[int] = SIZES, at: str = "body") -> None:
-        """Check the page from `at` on, narrow and wide, light and dark; take pictures where they are wanted."""
+        """Check the page from `at` on, narrow and wide, light and dark; take screenshots on request."""
         for width in sizes:
             self.page.set_viewport_size({"width": width, "height": SIZES[width]})
             self.page.locator(at).evaluate("node => node.scrollIntoView()")
@@ -274,7 +274,7 @@ class Person:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Person]]:
-    """Open the page, as a person of one's own or beside another one; afterwards nothing may have gone wrong on it."""
+    """Open the page as the only user or a second one; at the end, check that no error occurred."""
     met: list[Person] = []
 
     def open_page(address: str, beside: Person | None = None, **options: Any) -> Person:

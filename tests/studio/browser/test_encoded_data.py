@@ -1,4 +1,4 @@
-"""Photographs, documents and tables on the page, as people know them."""
+"""Photographs, documents and tables on the page, in their original form."""
 
 from __future__ import annotations
 

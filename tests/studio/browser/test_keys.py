@@ -1,4 +1,4 @@
-"""Keys only: answers, names, undo, skip, help, the map, panels; letters typed as a word do no harm."""
+"""Keys only: answers, names, undo, skip, help, the map, panels; typing a word triggers no shortcut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def person(digits_studio: Any, visit: Callable[..., Any]) -> Any:
 
 
 def press(person: Any, *keys: str) -> None:
-    """Press keys like a person, who first looks: a key that comes at once was meant for the example before."""
+    """Press keys like a person who looks first: a key pressed too early applies to the previous example."""
     person.page.wait_for_timeout(200)
     for key in keys:
         person.page.keyboard.press(key)
@@ -32,7 +32,7 @@ def test_answering_by_keys(person: Any, truth: list[str]) -> None:
     for _ in range(6):
         row = person.wait_for_question()
         press(person, truth[row])
-        if truth[row] not in known:  # not a key yet: it starts a name
+        if truth[row] not in known:  # not a shortcut yet: it begins a name
             assert person.page.input_value("#question input") == truth[row]
             assert "new class" in person.page.inner_text("#question .name-hint")
             press(person, "Enter")
@@ -64,7 +64,7 @@ def test_a_word_typed_in_a_hurry_is_no_answer(person: Any) -> None:
     press(person, "1")
     person.wait_for_question(row)
     row = person.row
-    person.name("SHIRT")  # case does not make another class
+    person.name("SHIRT")  # case does not matter
     person.wait_for_question(row)
     person.wait_for_answers(3)
     assert person.page.locator("#question .choice").count() == 1
@@ -97,7 +97,7 @@ def test_undo_by_two_keys(person: Any) -> None:
 
 
 def test_fast_keys_lose_nothing(person: Any) -> None:
-    """Keys that come before the next picture are for the next question."""
+    """Keys pressed before the next picture appears apply to the next question."""
     for name in ("one", "two"):
         row = person.wait_for_question()
         person.name(name)
@@ -135,7 +135,7 @@ def test_entering_a_name_can_be_canceled(person: Any) -> None:
     assert person.page.input_value("#question input") == ""
     press(person, "Enter")
     assert focused(person) == "name-1"
-    press(person, "Enter", "Escape")  # an empty name is none
+    press(person, "Enter", "Escape")  # an empty name is ignored
     assert person.row == row
     assert person.page.inner_text("#count .number") == "0"
 
@@ -144,7 +144,7 @@ def test_help_map_and_panels_by_keys(person: Any, truth: list[str]) -> None:
     person.answer(truth, 2)
     press(person, "?")
     assert person.page.locator("#help-panel").is_visible()
-    press(person, "5", "Escape")  # no answer from within the help
+    press(person, "5", "Escape")  # no answers while the help is open
     assert person.page.locator("#help-panel").is_hidden()
     assert person.page.input_value("#question input") == ""
 

@@ -1,4 +1,4 @@
-"""A person who knows the digits labels some: figures, undo, reload, kill -9, exports."""
+"""A person labels digits: figures, undo, reload, kill -9, exports."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def test_killed_in_the_middle(own_studio: Any, visit: Callable[..., Any], truth:
     person.name(truth[row])
     person.page.wait_for_selector(".chip.waiting")
     assert "not saved yet" in person.page.inner_text("#question .notice")
-    assert own_studio.start() == own_studio.address  # as a person would: the same command
+    assert own_studio.start() == own_studio.address  # the same command again
     person.page.wait_for_selector("#banner", state="hidden")
     assert person.wait_for_question(row) != row
     person.wait_for_answers(4)
     assert person.page.locator(".chip.waiting").count() == 0
-    person.page.click("button:has-text('Undo')")  # it is there once, however often it was sent
+    person.page.click("button:has-text('Undo')")  # it is stored once, however often it was sent
     person.wait_for_answers(3)
     assert person.wait_for_question() == row
 
@@ -119,7 +119,7 @@ def test_an_acknowledgement_after_the_last_state(own_studio: Any, visit: Callabl
     assert person.page.locator(".question.asking").count() == 0
     ((route, response),) = held
     route.fulfill(response=response)
-    person.page.wait_for_selector(".question.asking:not(.pending)", timeout=30_000)  # no other state will come
+    person.page.wait_for_selector(".question.asking:not(.pending)", timeout=30_000)  # no further state arrives
     assert person.row != row
 
 
@@ -131,7 +131,7 @@ def test_an_acknowledgement_that_is_lost(digits_studio: Any, visit: Callable[...
 
     def lose(route: Any) -> None:
         if len(lost) < 2:
-            lost.append(route.fetch().json()["answer"])  # the server has it, the page does not hear of it
+            lost.append(route.fetch().json()["answer"])  # the server has it, but the page gets no response
             route.abort()
         else:
             route.continue_()
@@ -142,7 +142,7 @@ def test_an_acknowledgement_that_is_lost(digits_studio: Any, visit: Callable[...
     assert person.wait_for_question(row) != row
     person.wait_for_answers(1)
     assert len(lost) == 2
-    assert len(set(lost)) == 1  # sent three times, taken once
+    assert len(set(lost)) == 1  # sent three times, stored once
     person.page.click("button:has-text('Undo')")
     person.wait_for_answers(0)
 
@@ -156,13 +156,13 @@ def test_refused_and_strange_addresses(digits_studio: Any, visit: Callable[..., 
     assert "terminal" in page.inner_text("body")
     assert page.locator("#question").count() == 0
     other.close()
-    page = person.context.new_page()  # the browser knows the token, and so does the tab then
+    page = person.context.new_page()  # the browser knows the token, so the new tab does, too
     page.goto(digits_studio.address.split("?")[0])
     page.wait_for_function("() => !document.querySelector('#question').textContent.includes('Connecting')")
     assert "token" not in page.url
     page.close()
-    person.name("a\u0000b".replace("\u0000", "\u0007"))  # a control character: the server says why it does not take it
+    person.name("a\u0000b".replace("\u0000", "\u0007"))  # a control character: the server explains why it is refused
     person.page.wait_for_selector("#question .notice[data-kind=warning]")
-    person.errors.clear()  # the browser tells refusals as errors
+    person.errors.clear()  # the browser logs refusals as errors
     assert person.page.inner_text("#count .number") == "0"
     assert person.page.locator(".chip.refused").count() == 1

@@ -16,7 +16,7 @@ def label_many(studio: Any, labels: dict[int, str]) -> None:
 
 @pytest.fixture
 def person(digits_studio: Any, visit: Callable[..., Any], truth: list[str]) -> Any:
-    """Return a person who finds thirty rows labeled."""
+    """Return a user whose project has thirty labels."""
     label_many(digits_studio, {row: truth[row] for row in range(30)})
     met = visit(digits_studio.address)
     met.wait_for_question()
@@ -116,7 +116,7 @@ def test_a_wrong_label_is_found_and_mended(person: Any, digits_studio: Any, trut
     page.wait_for_selector("#field-panel[open] .tile")
     assert page.locator("#row-panel").is_hidden()
     page.keyboard.press("Escape")
-    page.click("#to-conflicts")  # from the advice to what it is about
+    page.click("#to-conflicts")  # from the advice to its subject
     conflict.get_by_role("button").click()
     page.wait_for_selector("#row-panel[open]")
     page.click("#row-panel .choice[data-key='0']")
@@ -134,7 +134,7 @@ def test_renaming_and_merging(person: Any) -> None:
     page.fill("#rename-name", "1")
     assert "will be merged" in page.inner_text("#rename-panel")
     page.press("#rename-name", "Enter")
-    page.wait_for_selector("#rename-panel button:text-is('Merge')")  # that is asked for once more
+    page.wait_for_selector("#rename-panel button:text-is('Merge')")  # asks for confirmation
     assert page.locator("#question .choice[data-key='seven']").count() == 1
     page.press("#rename-name", "Enter")
     page.wait_for_selector("#question .choice[data-key='seven']", state="detached")
@@ -167,7 +167,7 @@ def test_an_export_that_cannot_be_made_yet(digits_studio: Any, visit: Callable[.
     person.page.click("#export-menu a[href='/api/export/model.tnesi']")
     person.page.wait_for_selector("#question .notice[data-kind=warning]")
     assert len(person.page.inner_text("#question .notice")) > 10
-    person.errors.clear()  # the browser tells refusals as errors
+    person.errors.clear()  # the browser logs refusals as errors
 
 
 def test_a_server_with_another_token(own_studio: Any, visit: Callable[..., Any], truth: list[str]) -> None:
@@ -182,7 +182,7 @@ def test_a_server_with_another_token(own_studio: Any, visit: Callable[..., Any],
     address = own_studio.start("--port", port)
     assert address != own_studio.address
     person.page.wait_for_selector("#banner:has-text('printed in the terminal')")
-    person.page.goto(address)  # as it says; the answer is not lost
+    person.page.goto(address)  # as the message says; the answer is not lost
     person.wait_for_answers(1)
 
 

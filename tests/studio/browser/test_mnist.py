@@ -1,4 +1,4 @@
-"""The whole way with MNIST: from a fresh start over ten answers and a kill -9 to a model that predicts."""
+"""MNIST end to end: a fresh start, ten answers, a kill -9, and a model that predicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tnesi.data import Data
 
 
 def answer_calmly(person: Any, truth: list[str], numbers: range) -> list[int]:
-    """Answer like a person, who sees what came of the last answer before giving the next."""
+    """Answer like a person, who sees the effect of the last answer before giving the next."""
     rows = []
     for number in numbers:
         rows += person.answer(truth)

@@ -28,7 +28,7 @@ def flowers(folder: Path) -> tuple[Path, list[str]]:
 
 
 def texts(folder: Path) -> tuple[Path, list[str]]:
-    """Word counts: each text is about one of three topics, with some words that tell nothing."""
+    """Word counts: each text is about one of three topics, with some uninformative words."""
     rng = np.random.default_rng(0)
     topical = [word for words in TOPICS.values() for word in words.split()]
     words = topical + [f"filler{i:02}" for i in range(80)]
@@ -118,7 +118,7 @@ def test_texts_are_their_top_words(studio: Callable[..., Any], visit: Callable[.
     person.wait_for_answers(6)
     person.shoot("texts", [400, 1280])
     person.page.focus(".map-scroll")
-    assert "(" in person.page.inner_text("#map-said")  # a field is told by its word
+    assert "(" in person.page.inner_text("#map-said")  # a field is shown by its top word
     person.page.keyboard.press("Enter")
     person.page.wait_for_selector("#field-panel[open] .tile-words")
     person.shoot("texts-field", [1280])
@@ -145,7 +145,7 @@ def test_words_are_shown_beside_many_bars(
 def test_image_files_look_as_they_are(
     studio: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path, scheme: str
 ) -> None:
-    """Digits in black on white paper; their files are told by name."""
+    """Digits in black on white paper; their file names are shown."""
     (tmp_path / "photos").mkdir()
     digits = load_digits()
     for i, image in enumerate(digits.images[:120]):

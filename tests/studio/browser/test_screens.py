@@ -1,4 +1,4 @@
-"""What the page looks like and how it can be used: narrow and wide, light and dark, by touch, by ear."""
+"""Appearance and use of the page: narrow and wide, light and dark, by touch, with a screen reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two tabs and two people at once: nobody is asked the same, nothing is lost, each sees what the other does."""
+"""Two tabs and two users: different questions, nothing is lost, each sees the answers of the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_two_at_once(digits_studio: Any, visit: Callable[..., Any], truth: list[
     assert one.row != other.row
 
 
-def test_the_others_open_question_is_taken_away(
+def test_another_clients_answer_replaces_an_open_question(
     digits_studio: Any, visit: Callable[..., Any], truth: list[str]
 ) -> None:
     one = visit(digits_studio.address)
