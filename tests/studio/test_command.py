@@ -285,7 +285,7 @@ def test_refusals(run: Callable[..., Any], refused: Callable[..., str], tmp_path
     for wrong_number in ("many", "0", "-3"):
         assert "is not a positive integer or auto" in refused("digits", f"--fields={wrong_number}")
     assert "exceeds the 1397 rows" in " ".join(refused("digits", "--fields", 1398).split())
-    assert "auto, none, image, text, table, vector" in " ".join(refused("digits", "--encoder", "x").split())
+    assert "auto, none, images, text, table, vectors" in " ".join(refused("digits", "--encoder", "x").split())
     assert "there is no --model file nothing.tnesi" in refused("digits", "--model", "nothing.tnesi")
     values = {
         -1.0: "Negative values in data",
