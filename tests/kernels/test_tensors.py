@@ -71,7 +71,7 @@ def test_search_all(p: SimpleNamespace) -> None:
 def test_blocks_do_not_matter(p: SimpleNamespace) -> None:
     """Blocks of 16 rows find what one block finds."""
     results = []
-    for size in (2**23, 16 * len(p.w)):
+    for size in (2**21, 16 * len(p.w)):
         out = outputs(len(p.x), p.width)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tensors, "_CPU_BLOCK", size)
@@ -183,7 +183,7 @@ def test_mixed_devices_are_errors() -> None:
         for at in range(n_arguments):
             given = arguments_on("cuda", "cpu", at)
             name = next(name for name, each in given.items() if any(map(is_on_cpu, each)))
-            with pytest.raises(RuntimeError, match="device"):
+            with pytest.raises((RuntimeError, AssertionError), match=r"device|CUDA"):
                 getattr(tensors, name)(*given[name], 1)
 
 

@@ -8,15 +8,15 @@ devices without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_CPU_BLOCK, _DEVICE_BLOCK = 2**23, 2**26
-"""Values in the temporary matrix of a block: 32 MB, or 256 MB."""
+_CPU_BLOCK, _DEVICE_BLOCK = 2**21, 2**26
+"""Values in the temporary matrix of a block: 8 MB, or 256 MB."""
 
 
 def _blocks(width: int, x: Tensor, *others: Tensor | None) -> Iterator[tuple[Any, ...]]:
@@ -31,9 +31,18 @@ def _bases(base: Tensor, base_row: Tensor | None) -> Tensor:
     return base.narrow(0, 0, 1) if base_row is None else base.index_select(0, base_row)
 
 
-def _weights(log_w: Tensor, x: Tensor) -> Tensor:
-    """Return log W without padding, transposed."""
-    return log_w.narrow(1, 0, x.shape[1]).T
+def _multiplier(x: Tensor, log_w: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the product of some rows of float32 and log W.
+
+    On the processor oneDNN computes it, which takes half the time of PyTorch's BLAS on AMD's processors.
+    """
+    import torch
+
+    weights = log_w.narrow(1, 0, x.shape[1])
+    if x.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return lambda rows: rows @ weights.T
+    packed = weights.to_mkldnn()
+    return lambda rows: torch.nn.functional.linear(rows.to_mkldnn(), packed).to_dense()
 
 
 def _write(scores: Tensor, ids: Tensor, s: Tensor, log_sum: Tensor) -> None:
@@ -61,8 +70,9 @@ def select_top(
 
 def products(x: Tensor, log_w: Tensor, out: Tensor, n_threads: int) -> None:
     """X . log W for all fields (N x C)."""
+    multiply = _multiplier(x, log_w)
     for rows, inputs in _blocks(x.shape[1], x, out):
-        inputs.copy_(rows.float() @ _weights(log_w, x))
+        inputs.copy_(multiply(rows.float()))
 
 
 def search_all(
@@ -77,9 +87,9 @@ def search_all(
     n_threads: int,
 ) -> None:
     """K^(n) and s from all fields."""
+    multiply = _multiplier(x, log_w)
     for rows, factor, row, *out in _blocks(len(log_w), x, scale, base_row, ids, s, log_sum):
-        scaled = rows.float() * factor.unsqueeze(1)
-        _write(_bases(base, row).addmm(scaled, _weights(log_w, x)), *out)
+        _write(multiply(rows.float() * factor.unsqueeze(1)).add_(_bases(base, row)), *out)
 
 
 def _shares(like: Tensor, weight: Tensor | None, ids: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
