@@ -23,7 +23,7 @@ _HOME = {
 }
 
 
-_ROOMS = ("data", "encoders", "errors", "execution", "model_selection", "paper", "report")
+_ROOMS = ("data", "encoders", "errors", "execution", "export", "model_selection", "paper", "report")
 
 
 def __getattr__(name: str) -> Any:
