@@ -109,6 +109,35 @@ void hebbian_step(const R& rows, const std::int32_t* ids, const float* s, const 
                   float rate, float* w, float* log_w, float* log_w_sum, float* w_sum, std::size_t c,
                   std::size_t d_padded, int n_threads);
 
+// The first layer as the online rule changes it: W (C x D), log W, sum_d log W_cd and sum_d W_cd.
+struct Weights {
+    float* w;
+    float* log_w;
+    float* log_w_sum;
+    float* w_sum;
+    std::size_t c, d_padded;
+};
+
+// What a partial E-step looks at besides the fields in K^(n): lists[c] (C x g) of the best field c of a point, and
+// extra[i] (n_order x n_extra) of the i-th point in the order. -1 = empty.
+struct Looks {
+    const std::int32_t* lists;
+    std::size_t g;
+    const std::int32_t* extra;
+    std::size_t n_extra;
+};
+
+// Activities below this do not change W: the step is less than the spacing of floats.
+constexpr float kTooFaint = 1e-8f;
+
+// Online learning with partial E-steps: mini-batches of the points in `order` (each at most once), in which K^(n) only
+// improves; then a Hebbian step with the activities before it.
+// IN/OUT activities (N), weights.  OUT log_joint (N): log of the sum over K^(n) of exp(I_c - sum_d W_cd + row_sum).
+template <typename R>
+void learn_online(const R& rows, const float* weight, const std::int64_t* order, std::size_t n_order, std::size_t batch,
+                  float rate, float row_sum, Looks looks, Weights fields, Activities out, float* log_joint,
+                  int n_threads);
+
 struct ClassLayer {
     float* r;      // C x Kp; the weights are R_kc = r[c][k] * scale[k]
     float* scale;  // Kp

@@ -318,6 +318,56 @@ void add_rows_f32(const float* const* x, const float* factor, std::size_t n_rows
     add_rows(x, factor, n_rows, d, sum);
 }
 
+// Sums of a few vectors are in float, the long ones in double.
+template <typename T>
+inline double pull(const T* const* x, const float* factor, std::size_t n_rows, std::size_t d, float share, float* row,
+                   float* log_row, double* total) {
+    constexpr std::size_t kSpan = 8 * kWidth;
+    double logs = 0.0, sum = 0.0;
+    std::size_t at = 0;
+    while (at + kWidth <= d) {
+        const std::size_t end = d - at < kSpan ? d - d % kWidth : at + kSpan;
+        V some_logs = {}, some = {};
+        for (; at < end; at += kWidth) {
+            V v = load(row + at);
+            V step = (1.0f - v) * share;
+            for (std::size_t j = 0; j < n_rows; ++j) step += load_wide(x[j] + at) * factor[j];
+            v += step;
+            const V log_of = log_v(v);
+            store(row + at, v);
+            store(log_row + at, log_of);
+            some += v;
+            some_logs += log_of;
+        }
+        logs += static_cast<double>(sum_lanes(some_logs));
+        sum += static_cast<double>(sum_lanes(some));
+    }
+    if (at < d) {
+        V v = all(1.0f);
+        for (std::size_t i = 0; at + i < d; ++i) {
+            float step = (1.0f - row[at + i]) * share;
+            for (std::size_t j = 0; j < n_rows; ++j) step += static_cast<float>(x[j][at + i]) * factor[j];
+            row[at + i] += step;
+            v[i] = row[at + i];
+            sum += static_cast<double>(row[at + i]);
+        }
+        const V log_of = log_v(v);
+        store_part(log_row + at, log_of, d - at);
+        logs += static_cast<double>(sum_lanes(log_of));
+    }
+    *total = sum;
+    return logs;
+}
+
+double pull_u8(const std::uint8_t* const* x, const float* factor, std::size_t n_rows, std::size_t d, float share,
+               float* row, float* log_row, double* total) {
+    return pull(x, factor, n_rows, d, share, row, log_row, total);
+}
+double pull_f32(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, float share, float* row,
+                float* log_row, double* total) {
+    return pull(x, factor, n_rows, d, share, row, log_row, total);
+}
+
 void widen_u8(const std::uint8_t* x, std::size_t n, float* out) {
     std::size_t i = 0;
     for (; i + kWidth <= n; i += kWidth) store(out + i, load_wide(x + i));
@@ -394,7 +444,8 @@ std::int32_t clear_winner(const float* t, std::size_t k_padded, float threshold)
 }  // namespace
 
 extern const Lanes TNESI_LANES;
-const Lanes TNESI_LANES = {TNESI_NAME,    kPoints,     dots,         tile_dots, log_all,    log_factorials, softmax,
-                           block_largest, add_rows_u8, add_rows_f32, widen_u8,  class_vote, clear_winner};
+const Lanes TNESI_LANES = {TNESI_NAME,     kPoints,  dots,          tile_dots,   log_all,
+                           log_factorials, softmax,  block_largest, add_rows_u8, add_rows_f32,
+                           pull_u8,        pull_f32, widen_u8,      class_vote,  clear_winner};
 
 }  // namespace tnesi

@@ -47,6 +47,12 @@ struct Lanes {
     void (*add_rows_u8)(const std::uint8_t* const* x, const float* factor, std::size_t n_rows, std::size_t d,
                         double* sum);
     void (*add_rows_f32)(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, double* sum);
+    // row[d] += share * (1 - row[d]) + sum over j of factor[j] * x[j][d]; log_row[d] = log row[d].
+    // Returns the sum of log_row; *total is the sum of row.
+    double (*pull_u8)(const std::uint8_t* const* x, const float* factor, std::size_t n_rows, std::size_t d, float share,
+                      float* row, float* log_row, double* total);
+    double (*pull_f32)(const float* const* x, const float* factor, std::size_t n_rows, std::size_t d, float share,
+                       float* row, float* log_row, double* total);
     void (*widen_u8)(const std::uint8_t* x, std::size_t n, float* out);
     // t[k] = sum over i of s[i] * r[i][k] * scale[k] / (sum over k of r[i][k] * scale[k]); K padded to kBlock.
     // Unreached fields (sum at most kUnreached) contribute nothing.

@@ -225,6 +225,34 @@ void hebbian_step(X x, Vector<const float> scale, OptionalWeight weight, Matrix<
                         log_w_sum.data(), w_sum.data(), w.shape(0), log_w.shape(1), n_threads);
 }
 
+template <typename X>
+void learn_online(X x, Vector<const float> scale, OptionalWeight weight, Vector<const std::int64_t> order,
+                  std::size_t batch, float rate, float row_sum, Matrix<const std::int32_t> lists,
+                  Matrix<const std::int32_t> extra, Matrix<float> w, Matrix<float> log_w, Vector<float> log_w_sum,
+                  Vector<float> w_sum, Ids ids, Matrix<float> s, Vector<float> log_sum, Vector<float> log_joint,
+                  int n_threads) {
+    const auto rows = rows_of(x, w.shape(1), scale);
+    require_fields(rows.d, w, log_w, log_w_sum);
+    require(w_sum.shape(0) == w.shape(0), "w_sum for each field");
+    require(lists.shape(0) == w.shape(0), "a list for each field");
+    require(extra.shape(0) == order.shape(0), "extra candidates for each point in the order");
+    require(batch >= 1, "batch of at least one");
+    require(all_below(order, rows.n), "order names points");
+    std::vector<bool> seen(rows.n, false);  // two threads must not learn the same point
+    for (std::size_t at = 0; at < order.shape(0); ++at) {
+        require(!seen[static_cast<std::size_t>(order.data()[at])], "order names points once");
+        seen[static_cast<std::size_t>(order.data()[at])] = true;
+    }
+    const tnesi::Activities out = activities_of(ids, s, log_sum, rows.n);
+    require(log_joint.shape(0) == rows.n, "log_joint for each point");
+    const float* weights = weight_of(weight, rows.n);
+    nb::gil_scoped_release release;
+    tnesi::learn_online(rows, weights, order.data(), order.shape(0), batch, rate, row_sum,
+                        {lists.data(), lists.shape(1), extra.data(), extra.shape(1)},
+                        {w.data(), log_w.data(), log_w_sum.data(), w_sum.data(), w.shape(0), log_w.shape(1)}, out,
+                        log_joint.data(), n_threads);
+}
+
 void learn_classes(Vector<const std::int64_t> indptr, Vector<const std::int32_t> indices, Vector<const float> values,
                    Vector<const std::int32_t> label, OptionalWeight weight, Vector<const std::int64_t> order,
                    std::size_t batch, double rate, float threshold, bool self_label, OptionalWeight sizes,
@@ -328,6 +356,11 @@ void def_for_rows(nb::module_& m) {
           arg("weight").noconvert().none(), arg("ids").noconvert(), arg("s").noconvert(), arg("rate"),
           arg("w").noconvert(), arg("log_w").noconvert(), arg("log_w_sum").noconvert(), arg("w_sum").noconvert(),
           arg("n_threads"));
+    m.def("learn_online", &learn_online<X>, arg("x").noconvert(), arg("scale").noconvert(),
+          arg("weight").noconvert().none(), arg("order").noconvert(), arg("batch"), arg("rate"), arg("row_sum"),
+          arg("lists").noconvert(), arg("extra").noconvert(), arg("w").noconvert(), arg("log_w").noconvert(),
+          arg("log_w_sum").noconvert(), arg("w_sum").noconvert(), arg("ids").noconvert(), arg("s").noconvert(),
+          arg("log_sum").noconvert(), arg("log_joint").noconvert(), arg("n_threads"));
     m.def("products", &products<X>, arg("x").noconvert(), arg("log_w").noconvert(), arg("out").noconvert(),
           arg("n_threads"));
     m.def("row_hashes", &row_hashes<X>, arg("x").noconvert(), arg("seed"), arg("out").noconvert(), arg("n_threads"));

@@ -56,19 +56,19 @@ void parallel_for(std::size_t n_items, std::size_t chunk, int n_threads, Body&& 
     run_workers(n_workers, work);
 }
 
-// Calls body(step, begin, end) for chunks of [0, n_items) in each step; a step starts when the previous one is done.
-// Chunks are distributed in the order of the steps, so a thread only waits for chunks that others are processing.
+// Calls body(step, begin, end, worker) for chunks of [0, n_items) in each step; a step starts when the previous one is
+// done. Chunks are distributed in the order of the steps, so a thread only waits for chunks that others are processing.
 template <typename Body>
 void parallel_steps(std::size_t n_steps, std::size_t n_items, std::size_t chunk, int n_threads, Body&& body) {
     const std::size_t n_chunks = (n_items + chunk - 1) / chunk;
     std::atomic<std::size_t> next{0}, done{0};
-    const auto work = [&](int) {
+    const auto work = [&](int worker) {
         for (;;) {
             const std::size_t at = next.fetch_add(1, std::memory_order_relaxed);
             if (at >= n_steps * n_chunks) return;
             const std::size_t step = at / n_chunks, begin = at % n_chunks * chunk;
             while (done.load(std::memory_order_acquire) < step * n_chunks) std::this_thread::yield();
-            body(step, begin, std::min(begin + chunk, n_items));
+            body(step, begin, std::min(begin + chunk, n_items), worker);
             done.fetch_add(1, std::memory_order_release);
         }
     };

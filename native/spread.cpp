@@ -56,7 +56,7 @@ void spread_panel(const Graph& graph, const float* source, const Series& series,
     float* even = reinterpret_cast<float*>(scratch.data());
     const auto polynomial = [&](std::size_t degree) { return even + degree % 2 * size; };
     parallel_steps(series.n_terms, graph.c, kRows, n_threads,
-                   [&](std::size_t step, std::size_t begin, std::size_t end) {
+                   [&](std::size_t step, std::size_t begin, std::size_t end, int) {
                        for (std::size_t row = begin; row < end; ++row) {
                            float* now = polynomial(step) + row * kColumns;
                            if (step == 0)

@@ -2,63 +2,13 @@
 #include <cstring>
 #include <vector>
 
-#include "grouping.h"
 #include "kernels.h"
+#include "members.h"
 #include "parallel.h"
 #include "points.h"
 
 namespace tnesi {
 namespace {
-
-constexpr std::size_t kRowsAtOnce = 64;  // rows summed in float before they are added in double
-
-inline void add_rows(const std::uint8_t* const* x, const float* factor, std::size_t n, std::size_t d, double* sum) {
-    lanes().add_rows_u8(x, factor, n, d, sum);
-}
-inline void add_rows(const float* const* x, const float* factor, std::size_t n, std::size_t d, double* sum) {
-    lanes().add_rows_f32(x, factor, n, d, sum);
-}
-
-// Computes sum[d] = sum_n s_nc scale_n x_nd over the members of a field; returns the mass sum_n s_nc.
-template <typename T>
-double sum_members(const Rows<T>& rows, const Member* members, std::size_t n_members, const float* weight,
-                   double* sum) {
-    const T* x[kRowsAtOnce];
-    float factor[kRowsAtOnce];
-    double mass = 0.0;
-    std::memset(sum, 0, rows.d * sizeof(double));
-    for (std::size_t at = 0; at < n_members; at += kRowsAtOnce) {
-        const std::size_t n = std::min(kRowsAtOnce, n_members - at);
-        for (std::size_t i = 0; i < n; ++i) {
-            const auto point = static_cast<std::size_t>(members[at + i].point);
-            const float s = members[at + i].s * (weight ? weight[point] : 1.0f);
-            mass += static_cast<double>(s);
-            factor[i] = s * rows.scale[point];
-            x[i] = rows.x + point * rows.d;
-            prefetch_row(rows, point);  // rows are scattered in memory
-        }
-        add_rows(x, factor, n, rows.d, sum);
-    }
-    return mass;
-}
-
-// Sums of sparse rows are always in double: columns have too few values for sums in float to be faster.
-double sum_members(const SparseRows& rows, const Member* members, std::size_t n_members, const float* weight,
-                   double* sum) {
-    constexpr std::size_t kAhead = 4;
-    double mass = 0.0;
-    std::memset(sum, 0, rows.d * sizeof(double));
-    for (std::size_t at = 0; at < n_members; ++at) {
-        if (at + kAhead < n_members) prefetch_row(rows, static_cast<std::size_t>(members[at + kAhead].point));
-        const auto point = static_cast<std::size_t>(members[at].point);
-        const float s = members[at].s * (weight ? weight[point] : 1.0f);
-        mass += static_cast<double>(s);
-        const auto factor = static_cast<double>(s * rows.scale[point]);
-        for_values(rows, point,
-                   [&](std::size_t column, float value) { sum[column] += factor * static_cast<double>(value); });
-    }
-    return mass;
-}
 
 // Rounds values below 2^51 units to the nearest multiple of the unit, a power of two (0: no rounding), since doubles
 // near 1.5 * 2^52 units have a spacing of one unit.
@@ -152,24 +102,13 @@ void hebbian_step(const R& rows, const std::int32_t* ids, const float* s, const 
                   std::size_t d_padded, int n_threads) {
     const Grouping groups = group_by(ids, s, rows.n, c_prime, c);
     Buffers sums = buffers_for(n_threads, rows.d);
+    const Weights fields{w, log_w, log_w_sum, w_sum, c, d_padded};
     parallel_for(c, 256, n_threads, [&](std::size_t first, std::size_t last, int worker) {
         double* sum = sums[static_cast<std::size_t>(worker)].data();
         for (std::size_t field = first; field < last; ++field) {
             const std::size_t begin = groups.start[field], end = groups.start[field + 1];
             if (begin == end) continue;
-            const double mass = sum_members(rows, groups.members.data() + begin, end - begin, weight, sum);
-            if (!(mass > 0.0)) continue;
-            // stop at the mean of the batch: overshooting could make weights less than 1
-            const double eps = std::min(static_cast<double>(rate), 1.0 / mass);
-            float* row = w + field * rows.d;
-            double total = 0.0;
-            for (std::size_t d = 0; d < rows.d; ++d) {
-                const double old = static_cast<double>(row[d]);
-                row[d] = static_cast<float>(old + eps * (sum[d] + mass * (1.0 - old)));
-                total += static_cast<double>(row[d]);
-            }
-            w_sum[field] = static_cast<float>(total);
-            log_w_sum[field] = static_cast<float>(lanes().log(row, rows.d, log_w + field * d_padded));
+            pull_field(rows, groups.members.data() + begin, end - begin, weight, rate, fields, field, sum);
         }
     });
 }

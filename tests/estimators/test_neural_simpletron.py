@@ -36,6 +36,15 @@ def data() -> Data:
 FAMILY = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncated_recurrent_nesi")
 
 
+def test_partial_e_steps_need_a_truncated_feed_forward_network(data: Data) -> None:
+    rule = OnlineRule(max_iter=2, e_step="partial")
+    for wrong in ({"truncation": None}, {"recurrent": True}):
+        with pytest.raises(ValueError, match="partial E-steps need a truncated feed-forward network"):
+            network(rule=rule, **wrong).fit(data[0], data[2])
+    with pytest.raises(ValueError, match="e_step='some'"):
+        network(rule=OnlineRule(e_step="some")).fit(data[0], data[2])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize(
     "rule",
@@ -57,7 +66,7 @@ def test_the_family(data: Data, name: str, rule: EM | OnlineRule) -> None:
 def test_presets_have_the_published_parameters() -> None:
     p = presets.t_nesi().get_params()
     assert (p["n_components"], p["truncation"], p["row_sum"], p["threshold"]) == (10_000, 15, 900, 0.6)
-    assert p["rule"] == OnlineRule(max_iter=500, batch_size=25, learning_rate=0.2, label_learning_rate=0.2)
+    assert p["rule"] == OnlineRule(max_iter=None, batch_size=25, learning_rate=0.2, label_learning_rate=0.2)
     settings = {n: presets.__dict__[n]().get_params() for n in FAMILY}
     assert [settings[n]["truncation"] for n in FAMILY] == [None, None, None, None, 15, 15]
     assert [settings[n]["self_labeling"] for n in FAMILY] == [False, True, False, True, True, True]

@@ -192,6 +192,44 @@ def test_hebbian_step(p: SimpleNamespace, rate: float) -> None:
         np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4)
 
 
+@given(problems(), st.floats(0.001, 0.5), st.integers(1, 50), st.integers(0, 12), st.integers(0, 3))
+def test_learn_online(p: SimpleNamespace, rate: float, batch: int, g: int, n_extra: int) -> None:
+    """Mini-batches with partial E-steps; the second and later ones see what the first changed."""
+    n, c = len(p.x), len(p.w)
+    order = p.rng.permutation(n)[: p.rng.integers(1, n + 1)]
+    lists = p.rng.integers(-1, c, (c, g)).astype(np.int32)
+    extra = p.rng.integers(-1, c, (order.size, n_extra)).astype(np.int32)
+    row_sum = float(p.x.shape[1] + 5)
+    results = []
+    for kernel, threads in ((_native, 1), (_native, 3), (reference, 1)):
+        fields = (p.w.copy(), p.log_w.copy(), p.log_w.sum(axis=1), p.w.sum(axis=1))
+        found = (*outputs(n, p.width, p.ids), np.full(n, np.nan, np.float32))
+        arguments = (p.given(), p.scale, p.weight, order, batch, rate, row_sum, lists, extra)
+        kernel.learn_online(*arguments, *fields, *found, threads)
+        results.append((fields, found))
+    for one, three in zip(sum(results[0], ()), sum(results[1], ()), strict=True):
+        np.testing.assert_array_equal(one, three)
+    rest = np.setdiff1d(np.arange(n), order)
+    assert np.isnan(results[0][1][1][rest]).all()  # rows that are not in the order are left alone
+    np.testing.assert_array_equal(results[0][1][0][rest], p.ids[rest])
+    for one, expected in zip(results[0][0], results[2][0], strict=True):
+        np.testing.assert_allclose(one, expected, rtol=2e-3, atol=2e-3)
+    parts = [tuple(a[order] for a in found) for _, found in (results[0], results[2])]
+    assert_same_activities(parts[0][:3], parts[1][:3])
+    np.testing.assert_allclose(parts[0][3], parts[1][3], rtol=2e-5, atol=2e-3)
+
+
+def test_learn_online_rejects_rows_named_twice() -> None:
+    """Two threads would learn them at once."""
+    x, one = np.ones((3, 2), np.uint8), np.ones(3, np.float32)
+    fields = (np.ones((1, 2), np.float32), np.zeros((1, 16), np.float32), np.zeros(1, np.float32), one[:1].copy())
+    lists, extra = np.zeros((1, 1), np.int32), np.zeros((2, 0), np.int32)
+    with pytest.raises(ValueError, match="order names points once"):
+        _native.learn_online(
+            x, one, None, np.array([1, 1]), 25, 0.1, 4.0, lists, extra, *fields, *outputs(3, 1), one.copy(), 1
+        )
+
+
 @st.composite
 def class_sizes(draw: st.DrawFn) -> tuple[int, Any]:
     """A number of classes and their sizes: None, or anything from zero to very different sizes."""

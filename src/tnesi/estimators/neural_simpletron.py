@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from tnesi.errors import InvalidParameterError
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.mixture_parameters import LARGEST_PRIOR_STRENGTH, MOST, check_fields, check_run
-from tnesi.estimators.parameters import check_integer, check_real, reject, unchanged_on_failure
+from tnesi.estimators.parameters import check_choice, check_integer, check_real, reject, unchanged_on_failure
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.estimators.simpletron_classifier import stored_rows
@@ -49,10 +49,13 @@ class NeuralSimpletron(FittedClassifier):
         Whether the second layer also learns from unlabeled rows.
     recurrent : bool, default=False
         Whether the second layer acts on the first, which then also learns from the labels.
+    inferred_feedback : bool, default=False
+        Whether labels that a recurrent network has inferred act on the first layer like given ones (not published).
     threshold : float, default=0.6
         Minimum margin between the two best classes for a row to be self-labeled.
     rule : OnlineRule, EM or None, default=None
-        How the network learns: the published rule, or EM. None means ``OnlineRule()``.
+        How the network learns: the published rule, or EM. None means ``OnlineRule()``. After the published rule,
+        predictions compare a row with all fields; after EM, with the fields near its best one.
     unlabeled : object, default=-1
         The marker of unlabeled rows in `y`.
     execution : Local or None, default=None
@@ -92,6 +95,7 @@ class NeuralSimpletron(FittedClassifier):
         row_sum: float | Literal["auto"] = 900,
         self_labeling: bool = True,
         recurrent: bool = False,
+        inferred_feedback: bool = False,
         threshold: float = 0.6,
         rule: OnlineRule | EM | None = None,
         unlabeled: Any = -1,
@@ -105,6 +109,7 @@ class NeuralSimpletron(FittedClassifier):
         self.row_sum = row_sum
         self.self_labeling = self_labeling
         self.recurrent = recurrent
+        self.inferred_feedback = inferred_feedback
         self.threshold = threshold
         self.rule = rule
         self.unlabeled = unlabeled
@@ -160,6 +165,7 @@ class NeuralSimpletron(FittedClassifier):
                 "truncation": self.truncation,
                 "row_sum": self.row_sum,
                 "prior_strength": self._rule.prior_strength if isinstance(self._rule, EM) else 0.0,
+                "search": "exact" if isinstance(self._rule, OnlineRule) else "neighbors",
                 "random_state": seed,
                 "n_jobs": self.n_jobs,
             }
@@ -214,18 +220,22 @@ class NeuralSimpletron(FittedClassifier):
     def check_parameters(self) -> None:
         """Raise InvalidParameterError if a parameter is invalid, as `fit` does."""
         check_fields(self.n_components, self.truncation, self.row_sum)
-        for name in ("self_labeling", "recurrent"):
+        for name in ("self_labeling", "recurrent", "inferred_feedback"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 reject(name, getattr(self, name), "pass True or False")
         check_real("threshold", self.threshold, 0, 1)
         rule = self._rule
         if not isinstance(rule, (OnlineRule, EM)):
             reject("rule", rule, "pass OnlineRule(...), EM(...) or None")
-        check_integer("max_iter", rule.max_iter, 1, most=MOST)
+        if rule.max_iter is not None or isinstance(rule, EM):
+            check_integer("max_iter", rule.max_iter, 1, most=MOST)
         check_integer("batch_size", rule.batch_size, 1, most=MOST)
         check_real("label_learning_rate", rule.label_learning_rate, 0, open_low=True)
         if isinstance(rule, OnlineRule):
             check_real("learning_rate", rule.learning_rate, 0, open_low=True)
+            check_choice("e_step", rule.e_step, ("exact", "partial"))
+            if rule.e_step == "partial" and (self.recurrent or self.truncation is None):
+                reject("e_step", rule.e_step, "partial E-steps need a truncated feed-forward network; pass 'exact'")
         else:
             check_integer("label_max_iter", rule.label_max_iter, 1, most=MOST)
             check_real("tol", rule.tol, 0)
@@ -247,12 +257,13 @@ class NeuralSimpletron(FittedClassifier):
             "verbose": self.verbose,
         }
         if isinstance(self._rule, OnlineRule):
-            return MixtureParameters(**given, online=self._rule, tol=0.0)
+            return MixtureParameters(**given, online=self._rule, tol=0.0, search="exact")
         rule = self._rule
         return MixtureParameters(**given, max_iter=rule.max_iter, tol=rule.tol, prior_strength=rule.prior_strength)
 
     def _class_learner(self, label: Array, n_classes: int, weight: Array | None, seed: int) -> ClassLearner:
-        exact = isinstance(self._rule, EM)
+        rule = self._rule
+        most_labels = int(np.bincount(label[label >= 0], minlength=1).max())
         return ClassLearner(
             label=label,
             weight=weight,
@@ -260,10 +271,11 @@ class NeuralSimpletron(FittedClassifier):
             self_label=bool(self.self_labeling),
             threshold=self.threshold,
             recurrent=bool(self.recurrent),
-            learning_rate=self._rule.label_learning_rate,
-            max_iter=self._rule.label_max_iter if isinstance(self._rule, EM) else self._rule.max_iter,
-            batch_size=self._rule.batch_size,
-            exact=exact,
+            inferred_feedback=bool(self.inferred_feedback),
+            learning_rate=rule.label_learning_rate,
+            max_iter=rule.label_max_iter if isinstance(rule, EM) else rule.passes(most_labels),
+            batch_size=rule.batch_size,
+            exact=isinstance(rule, EM),
             n_threads=resolve_threads(self.n_jobs),
             rng=np.random.default_rng(seed),
         )

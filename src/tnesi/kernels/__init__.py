@@ -62,6 +62,7 @@ color_histograms = _backend.color_histograms
 finish_m_step = _backend.finish_m_step
 hebbian_step = _backend.hebbian_step
 learn_classes = _backend.learn_classes
+learn_online = _backend.learn_online
 log_factorials = _backend.log_factorials
 m_step = _backend.m_step
 oriented_gradients = _backend.oriented_gradients

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from tnesi.types import Array
 
@@ -21,6 +21,8 @@ Given = Array | tuple[Array, Array, Array]
 EMPTY = np.float32(-3.0e38)
 _AT_ONCE = 1024
 """Rows that are sorted together, which limits memory."""
+TOO_FAINT = 1e-8
+"""Activities below this do not change W under partial E-steps: the step is less than the spacing of floats."""
 UNREACHED = 1e-30
 """Class weights of unused fields decay; a field whose weights sum to less than this counts as unreached."""
 
@@ -273,6 +275,55 @@ def hebbian_step(
     log_w[won, : w.shape[1]] = np.log(w[won])
     log_w_sum[won] = log_w[won].sum(axis=1, dtype=np.float64)
     w_sum[won] = w[won].sum(axis=1, dtype=np.float64)
+
+
+def _take(x: Given, points: Array, n_columns: int) -> Given:
+    if not isinstance(x, tuple):
+        return np.ascontiguousarray(x[points])
+    part = _matrix(x, n_columns)[points]
+    return part.indptr, part.indices, part.data
+
+
+def learn_online(
+    x: Given,
+    scale: Array,
+    weight: Array | None,
+    order: Array,
+    batch: int,
+    rate: float,
+    row_sum: float,
+    lists: Array,
+    extra: Array,
+    w: Array,
+    log_w: Array,
+    log_w_sum: Array,
+    w_sum: Array,
+    ids: Array,
+    s: Array,
+    log_sum: Array,
+    log_joint: Array,
+    n_threads: int,
+) -> None:
+    """Mini-batches in which K^(n) improves among ``lists`` of the best field and ``extra``, then a Hebbian step."""
+    for start in range(0, order.size, batch):
+        points = order[start : start + batch]
+        given, own = _take(x, points, w.shape[1]), ids[points]
+        listed = np.where(own[:, :1] >= 0, lists[own[:, 0]], -1)
+        near = np.hstack([listed, extra[start : start + batch]]).astype(np.int32)
+        out = own, s[points], log_sum[points]
+        each = np.arange(points.size, dtype=np.int32)
+        search_groups(given, scale[points], log_w, log_w_sum[None], None, each, near, *out, n_threads)
+        ids[points], s[points], log_sum[points] = out
+        real = out[0] >= 0
+        logits = np.where(
+            real,
+            np.log(np.maximum(out[1].astype(np.float64), 1e-300)) + out[2][:, None] - w_sum[out[0]] + row_sum,
+            -np.inf,
+        )
+        log_joint[points] = np.maximum(logsumexp(logits, axis=1), EMPTY)
+        strong = np.where(out[1] >= TOO_FAINT, out[1], np.float32(0))
+        some = None if weight is None else weight[points]
+        hebbian_step(given, scale[points], some, out[0], strong, rate, w, log_w, log_w_sum, w_sum, n_threads)
 
 
 def class_posterior(r: Array, fields: Array, s: Array) -> Array:

@@ -82,6 +82,24 @@ class Activities:
         """Return the activities of some rows; those of consecutive rows are a view."""
         return Activities(self.ids[place], self.s[place], self.log_sum[place])
 
+    def take(self, index: Array) -> Activities:
+        """Return a copy of the activities of some rows."""
+        return Activities(self.ids[index], self.s[index], self.log_sum[index])
+
+    @classmethod
+    def stacked(cls, parts: list[Activities], width: int) -> Activities:
+        """Return the activities of several parts in order; narrower ones get empty places."""
+        if len(parts) == 1 and parts[0].ids.shape[1] == width:
+            return parts[0]
+        out = cls.empty(sum(len(part) for part in parts), width)
+        at = 0
+        for part in parts:
+            place = slice(at, at + len(part))
+            out.ids[place, : part.ids.shape[1]], out.s[place, : part.ids.shape[1]] = part.ids, part.s
+            out.log_sum[place] = part.log_sum
+            at += len(part)
+        return out
+
     def put(self, place: slice, other: Activities) -> None:
         """Overwrite the activities of some rows."""
         self.ids[place], self.s[place], self.log_sum[place] = other.ids, other.s, other.log_sum

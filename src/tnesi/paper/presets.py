@@ -3,7 +3,6 @@
 All return a :class:`tnesi.paper.NeuralSimpletron`; pass any parameter to change it, for instance
 ``t_nesi(rule=EM(), row_sum="auto")`` for the same network learned by EM.
 
-============================ ========== ============= =========
 name                         truncation self-labeling recurrent
 ============================ ========== ============= =========
 ff_nesi                      no         no            no
@@ -13,9 +12,21 @@ r_plus_nesi                  no         yes           yes
 t_nesi                       yes        yes           no
 truncated_recurrent_nesi     yes        yes           yes
 ============================ ========== ============= =========
+=======
+==================================== ========== ============= =========
+name                                 truncation self-labeling recurrent
+==================================== ========== ============= =========
+ff_nesi                              no         no            no
+ff_plus_nesi                         no         yes           no
+r_nesi                               no         no            yes
+r_plus_nesi                          no         yes           yes
+t_nesi                               yes        yes           no
+truncated_recurrent_nesi             yes        yes           yes
+r_plus_nesi_with_inferred_feedback   no         yes           yes
+==================================== ========== ============= =========
 
-The first four are from Forster, Sheikh and Lücke, `t_nesi` is from Forster and Lücke (2017); the last one is
-unpublished. The published runs with one label per class make 2,000 passes: pass ``rule=OnlineRule(max_iter=2000)``.
+The first four are from Forster, Sheikh and Lücke, `t_nesi` is from Forster and Lücke (2017); the last two are
+unpublished. All make the published number of passes: 500, or 2,000 if no class has more than one label.
 
 Examples
 --------
@@ -33,7 +44,15 @@ from typing import Any
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.training.rules import OnlineRule
 
-__all__ = ["ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi", "t_nesi", "truncated_recurrent_nesi"]
+__all__ = [
+    "ff_nesi",
+    "ff_plus_nesi",
+    "r_nesi",
+    "r_plus_nesi",
+    "r_plus_nesi_with_inferred_feedback",
+    "t_nesi",
+    "truncated_recurrent_nesi",
+]
 
 
 def ff_nesi(**changes: Any) -> NeuralSimpletron:
@@ -54,8 +73,13 @@ def r_nesi(**changes: Any) -> NeuralSimpletron:
 
 
 def r_plus_nesi(**changes: Any) -> NeuralSimpletron:
-    """Recurrent, not truncated, with self-labeling."""
+    """Recurrent, not truncated, with self-labeling; only given labels act on the first layer."""
     return NeuralSimpletron(**{"rule": OnlineRule(), "truncation": None, "recurrent": True, **changes})
+
+
+def r_plus_nesi_with_inferred_feedback(**changes: Any) -> NeuralSimpletron:
+    """`r_plus_nesi` in which inferred labels act on the first layer as well; not published."""
+    return r_plus_nesi(**{"inferred_feedback": True, **changes})
 
 
 def t_nesi(**changes: Any) -> NeuralSimpletron:

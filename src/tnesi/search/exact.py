@@ -22,6 +22,8 @@ _BLOCK_VALUES = 8_000_000
 """Inputs in memory at a time: 32 MB."""
 NEGLIGIBLE = 1e-6
 """Activities below this are not stored for the non-truncated mixture (its EM steps use them)."""
+INVISIBLE = 1e-9
+"""Activities below this do not change float32 weights under the online rule."""
 
 
 def blocks_for(fields: Fields, rows: Rows) -> Iterator[tuple[slice, Rows]]:
@@ -100,8 +102,12 @@ def log_likelihood(fields: Fields, rows: Rows, n_threads: int) -> Array:
 
 @dataclass
 class FullSearch(Search):
-    """The non-truncated mixture, C' = C: every field is active for every row."""
+    """The non-truncated mixture, C' = C: every field is active for every row.
 
+    Activities below `least` are not stored; the others are renormalized.
+    """
+
+    least: float = NEGLIGIBLE
     name = "full"
     uses_blas = True
     truncated = False
@@ -113,25 +119,18 @@ class FullSearch(Search):
         for place, block in blocks_for(fields, rows):
             base_row = None if prior is None else prior.take(place).row
             s, log_sum = full_posterior(fields, block, base, base_row, self.n_threads)
-            width = int((s >= NEGLIGIBLE).sum(axis=1).max())
+            width = max(int((s >= self.least).sum(axis=1).max()), 1)
             ids = np.argpartition(-s, width - 1, axis=1)[:, :width] if width < s.shape[1] else None
             kept = s if ids is None else np.take_along_axis(s, ids, axis=1)
             order = np.argsort(-kept, axis=1, kind="stable")
             kept = np.take_along_axis(kept, order, axis=1)
             ids = (order if ids is None else np.take_along_axis(ids, order, axis=1)).astype(np.int32)
-            small = kept < NEGLIGIBLE
+            small = kept < self.least
+            small[:, 0] = False
             kept[small], ids[small] = 0, -1
+            kept /= kept.sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
             found.append(Activities(ids, kept, log_sum))
-        width = max(part.ids.shape[1] for part in found)
-        out = Activities.empty(len(rows), width)
-        at = 0
-        for part in found:
-            place = slice(at, at + len(part))
-            out.ids[place, : part.ids.shape[1]] = part.ids
-            out.s[place, : part.ids.shape[1]] = part.s
-            out.log_sum[place] = part.log_sum
-            at += len(part)
-        return out
+        return Activities.stacked(found, max(part.ids.shape[1] for part in found))
 
 
 def full_step(

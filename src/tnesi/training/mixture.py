@@ -28,7 +28,7 @@ from tnesi.system.memory import check_fields_fit
 from tnesi.training.checkpoint import Checkpoint
 from tnesi.training.em import run_em
 from tnesi.training.monitor import InterruptedWarning, Monitor
-from tnesi.training.online import run_hebbian
+from tnesi.training.online import online_search, run_hebbian
 from tnesi.training.row_sum import auto_row_sum
 from tnesi.training.rules import OnlineRule
 from tnesi.training.self_labeling import ClassLearner
@@ -360,11 +360,10 @@ def _learn_online(
         rows,
         weight,
         start_hebbian(rows, weight, n_fields, rng),
-        ExactSearch(search.truncation, part.n_threads) if search.truncated else search,
+        online_search(n_fields, search.truncation if search.truncated else None, part.n_threads),
         monitor,
-        learning_rate=rule.learning_rate,
-        batch_size=rule.batch_size,
-        max_iter=rule.max_iter,
+        rule,
+        max_iter=learner.max_iter if learner else rule.passes(0),
         rng=rng,
         n_threads=part.n_threads,
         learner=learner,

@@ -30,8 +30,10 @@ class ClassLearner:
     label : (N,) array of int32
         Classes of the training rows, -1 for unlabeled.
     recurrent : bool
-        Whether the layer is a prior of the first one: log R_lc for rows with label l, given or inferred, and
-        log sum_k R_kc for other rows.
+        Whether the layer is a prior of the first one: log R_lc for rows with label l, and log sum_k R_kc for other
+        rows.
+    inferred_feedback : bool
+        Whether an inferred label takes part in that prior like a given one (not published).
     exact : bool
         Whether R ends as the exact mean of the activities (EM), or as the result of the online rule.
     taught : (N,) array of int32
@@ -50,6 +52,7 @@ class ClassLearner:
     exact: bool
     n_threads: int
     rng: np.random.Generator
+    inferred_feedback: bool = False
     classes: FieldClasses = field(init=False)
     taught: Array = field(init=False)
     interrupted: bool = field(init=False, default=False)
@@ -77,8 +80,11 @@ class ClassLearner:
 
     def learn_batch(self, activities: Activities, points: Array) -> None:
         """Learn from the given rows as one mini-batch."""
-        stored = activities.to_csr(len(self.classes))
-        self._learn(stored, points, np.arange(points.size), self.rate, self.threshold)
+        self.learn_batches(activities.to_csr(len(self.classes)), points)
+
+    def learn_batches(self, activities: sparse.csr_array, points: Array) -> None:
+        """Learn from the given rows in order, in mini-batches."""
+        self._learn(activities, points, np.arange(points.size), self.rate, self.threshold)
 
     def learn_iteration(self, activities: Activities) -> None:
         """Make a few passes, for one iteration of the first layer."""
@@ -101,7 +107,7 @@ class ClassLearner:
         """Return the prior of the fields for some rows (None: all rows); None in a feed-forward network."""
         if not self.recurrent:
             return None
-        label = self.taught if inferred else self.label
+        label = self.taught if inferred and self.inferred_feedback else self.label
         return self.classes.prior(label if points is None else label[points])
 
     def _learn(self, activities: sparse.csr_array, at: Any, order: Array, rate: float, threshold: float) -> None:
