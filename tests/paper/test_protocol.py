@@ -47,7 +47,7 @@ def test_the_published_parameters() -> None:
     wanted = {
         "n_components": 10_000, "truncation": 15, "row_sum": 900, "threshold": 0.6, "self_labeling": True,
         "recurrent": False,
-        "rule": OnlineRule(max_iter=500, batch_size=25, learning_rate=0.2, label_learning_rate=0.2),
+        "rule": OnlineRule(max_iter=None, batch_size=25, learning_rate=0.2, label_learning_rate=0.2),
     }  # fmt: skip
     assert {name: network.get_params()[name] for name in wanted} == wanted
     nist = build(read_protocol("nist-table", solver="hebbian"), Method("t-NeSi", "t_nesi"), 0)

@@ -131,3 +131,24 @@ def test_without_matplotlib(digits: Digits, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'tnesi\[plot\]'"):
         plot_rows(digits[0][:2])
+
+
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_the_choice_of_fields_is_not_biased(digits: Digits, of_classes: bool) -> None:
+    """Every field is drawn about equally often, wherever it is in memory."""
+    X, y = digits
+    model = fitted(X, y)
+    if not of_classes:
+        model = model.mixture_  # type: ignore[assignment]
+    means = model.means_ if isinstance(model, PoissonMixture) else model.mixture_.means_
+    count = np.zeros(len(means), int)
+    for seed in range(6):
+        images = plot_fields(model, n_fields=20, random_state=seed).axes[0].get_images()
+        for image in images:
+            if image.get_array().shape[:2] == (8, 8):
+                shades = np.asarray(image.get_array(), float).reshape(-1)
+                likeness = [abs(np.corrcoef(shades, mean)[0, 1]) for mean in means]
+                count[int(np.argmax(likeness))] += 1
+    assert count.sum() == 6 * 20
+    quarters = count.reshape(4, -1).sum(axis=1)
+    assert quarters.min() > 15  # 30 expected, with a standard deviation of 5

@@ -38,7 +38,20 @@ def reproduce(
     tasks: Annotated[
         str | None, typer.Option(metavar="LIST", help="Tasks, such as mnist,digits; default: all.")
     ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="em, or hebbian for the published rule (hours).")] = "em",
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="em, hebbian for the published rule (hours), or hebbian-partial for the same with partial E-steps.",
+        ),
+    ] = "em",
+    label_sets: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Label sets that share a mixture; default: from the protocol."),
+    ] = None,
+    passes: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most this many passes of the online rule.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer rows, fields and runs, as a test.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -55,18 +68,22 @@ def reproduce(
     """
     from tnesi.paper import TARGETS, read_protocol
     from tnesi.paper import reproduce as run
+    from tnesi.paper.protocol import SOLVERS
     from tnesi.paper.summary import summarize
     from tnesi.report.page import write_report
     from tnesi.report.text import text_tables
     from tnesi.report.words import measured
 
-    if solver not in ("em", "hebbian"):
-        raise InvalidParameterError("{solver} {text} is not em or hebbian", parameter="solver", text=solver)
+    if solver not in SOLVERS:
+        raise InvalidParameterError(
+            "{solver} {text} is not one of {known}", parameter="solver", text=solver, known=", ".join(SOLVERS)
+        )
     left_out = {name for name, what in TARGETS.items() if what.startswith("not in the paper")}
-    left_out |= {"mnist-likelihood"} if solver == "hebbian" else set()
+    left_out |= {"mnist-likelihood"} if solver != "em" else set()
     names = [t for t in TARGETS if t not in left_out] if target == "all" else [target]
     changes: dict[str, Any] = {
         "runs": runs, "seeds": _seeds(seeds), "solver": solver, "quick": quick,
+        "label_sets": label_sets, "passes": passes,
         "methods": _names(methods), "tasks": _names(tasks),
     }  # fmt: skip
     protocols = [read_protocol(name, **changes) for name in names]

@@ -48,8 +48,9 @@ def build(protocol: Protocol, method: Method, seed: int) -> Classifier:
             advice="use a feed-forward preset",
             parameter="preset",
         )
-    if protocol.solver == "hebbian":
+    if protocol.solver != "em":
         rule = OnlineRule(**{name: given.pop(name) for name in _OF_RULE if name in given})
+        rule = replace(rule, e_step="partial" if protocol.solver == "hebbian-partial" else "exact")
         given.pop("prior_strength", None)  # the published rule has no prior
         return preset(random_state=seed, rule=rule, **given)
     own = SelfLabeling(threshold=given.get("threshold", usual.threshold)) if usual.self_labeling else "supervised"
@@ -60,6 +61,11 @@ def build(protocol: Protocol, method: Method, seed: int) -> Classifier:
         n_mixtures=given.get("n_mixtures", 1),
         random_state=seed,
     )
+
+
+def drawn_labels(y: Array, labels: Labels, seed: int) -> Array:
+    """Return `y` with a number of labels per class drawn with `seed`; the others are None."""
+    return y if labels == "all" else few_labels(y, labels, np.random.default_rng(seed), unlabeled=None)
 
 
 class Network:
@@ -109,24 +115,14 @@ class Network:
             return None
         return found if isinstance(found, Classifier) else None
 
-    def learn(self, labels: Labels, seed: int, max_iter: int | None = None) -> int:
-        """Learn the second layer from a number of labels per class drawn with `seed`; return the total number.
+    def learn(self, labels: Labels, seed: int) -> int:
+        """Learn the second layer from a number of labels per class drawn with `seed`; return the total number."""
+        return self.learn_from(drawn_labels(self.y, labels, seed), seed)
 
-        `max_iter` is the number of passes of the published rule, where it differs from the first layer's.
-        """
-        y = self.y if labels == "all" else few_labels(self.y, labels, np.random.default_rng(seed), unlabeled=None)
-        return self.learn_from(y, seed, max_iter)
-
-    def learn_from(self, y: Array, seed: int, max_iter: int | None = None) -> int:
+    def learn_from(self, y: Array, seed: int) -> int:
         """Learn the second layer from labels of the training rows (None: unlabeled); return their number."""
-        classifier = self.classifier.set_params(random_state=seed)
         with raise_interrupts():
-            if max_iter is not None and isinstance(classifier, NeuralSimpletron):
-                usual = classifier.rule
-                published = replace(usual or OnlineRule(), max_iter=max_iter)
-                classifier.set_params(rule=published).fit_labels(y).set_params(rule=usual)
-            else:
-                classifier.fit_labels(y)
+            self.classifier.set_params(random_state=seed).fit_labels(y)
         return sum(label is not None for label in y.tolist())
 
     def test_posterior(self) -> Array:

@@ -9,9 +9,13 @@ from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
 from tnesi.errors import InvalidParameterError
+from tnesi.training.rules import PASSES
 
 MOST_RUNS = 10_000
 Labels = int | Literal["all"]
+Solver = Literal["em", "hebbian", "hebbian-partial"]
+NOT_TRUNCATED = ("ff_nesi", "ff_plus_nesi", "r_nesi", "r_plus_nesi")
+SOLVERS: tuple[Solver, ...] = ("em", "hebbian", "hebbian-partial")
 
 TARGETS = {
     "mnist-table": "Table I: MNIST, test error by number of labels",
@@ -69,12 +73,16 @@ class Protocol:
     runs : int
         Runs of each setting; `one_label_factor` times as many with one label per class, for which the published
         rule makes `one_label_iterations` passes.
+    label_sets : int
+        Runs that share a mixture, except with one label per class (`one_label_factor`) or with all labels (one).
     paper : str
         File in this package with the paper's values, for comparison.
     parameters : dict
         Parameters of the networks, which override those of the preset.
     hebbian : dict
         Parameters for the published online rule only.
+    max_passes : int or None
+        Fewer passes of the online rule than published.
     train_rows : int or None
         Use only the first rows, for a quick look.
     fetch : bool
@@ -91,14 +99,16 @@ class Protocol:
     paper: str = ""
     same_runs_as: str = ""
     labels_per_class: tuple[Labels, ...] = ()
+    label_sets: int = 1
     one_label_factor: int = 1
     one_label_iterations: int | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     hebbian: dict[str, Any] = field(default_factory=dict)
+    max_passes: int | None = None
     train_rows: int | None = None
     fetch: bool = True
     quick: bool = False
-    solver: Literal["em", "hebbian"] = "em"
+    solver: Solver = "em"
     seeds: tuple[int, ...] | None = None
     n_fields: int = 100
     truncations: tuple[Labels, ...] = ()
@@ -111,22 +121,33 @@ class Protocol:
 
         If there are `seeds`, they are used in turn.
         """
-        place = run // self.one_label_factor if labels == 1 else run
+        place = run // self.runs_per_mixture(labels)
         return place if self.seeds is None else self.seeds[place % len(self.seeds)]
+
+    def runs_per_mixture(self, labels: Labels) -> int:
+        """Return the number of label sets that share a mixture."""
+        return self.one_label_factor if labels == 1 else 1 if labels == "all" else self.label_sets
+
+    def passes(self, labels: Labels) -> int:
+        """Return the passes of the online rule over the data."""
+        usual = int(self.parameters.get("max_iter", PASSES))
+        return (self.one_label_iterations or usual) if labels == 1 else usual
 
     def folder_name(self, name: str = "") -> str:
         """Return the folder of this protocol, or of another one with the same settings."""
-        return (name or self.name) + ("-quick" if self.quick else "") + ("-hebbian" if self.solver == "hebbian" else "")
+        parts = [name or self.name, *(["quick"] if self.quick else []), *([] if self.solver == "em" else [self.solver])]
+        return "-".join([*parts, *([f"{self.max_passes}-passes"] if self.max_passes else [])])
 
     def labels_of(self, task: Task) -> tuple[Labels, ...]:
         return task.labels_per_class or self.labels_per_class
 
     def n_runs(self, method: Method, labels: Labels) -> int:
-        return (method.runs or self.runs) * (self.one_label_factor if labels == 1 else 1)
+        return (method.runs or self.runs) * self.runs_per_mixture(labels)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that all runs of an experiment share."""
-        return {"parameters": self.parameters, "solver": self.solver, "train_rows": self.train_rows}
+        shared = {"parameters": self.parameters, "solver": self.solver, "train_rows": self.train_rows}
+        return shared | ({} if self.solver == "em" else {"one_label_iterations": self.one_label_iterations})
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -139,8 +160,10 @@ def read_protocol(
     seeds: tuple[int, ...] | None = None,
     methods: tuple[str, ...] | None = None,
     tasks: tuple[str, ...] | None = None,
-    solver: Literal["em", "hebbian"] = "em",
+    solver: Solver = "em",
     quick: bool = False,
+    label_sets: int | None = None,
+    passes: int | None = None,
 ) -> Protocol:
     """Return a protocol of the package with the requested changes.
 
@@ -156,10 +179,15 @@ def read_protocol(
         Only these networks.
     tasks : tuple of str, optional
         Only these tasks.
-    solver : {"em", "hebbian"}
-        How the networks learn; "hebbian" is the published online rule (hours).
+    solver : {"em", "hebbian", "hebbian-partial"}
+        How the networks learn; "hebbian" is the published online rule (hours), "hebbian-partial" the same with partial
+        E-steps, for truncated networks.
     quick : bool
         Fewer rows, fields and runs: to see that it works, not to compare figures.
+    label_sets : int, optional
+        Sets of labels per mixture; with several, the standard error is that of the means of the mixtures.
+    passes : int, optional
+        At most so many passes of the online rule; their results go to another folder.
 
     Examples
     --------
@@ -189,15 +217,26 @@ def read_protocol(
     usual = tuple(given.pop("seeds", ())) or None
     seeds = usual if seeds is None else seeds
     protocol = Protocol(name=name, quick=quick, solver=solver, seeds=seeds, **given)
-    if solver == "hebbian":
+    if solver != "em":
         as_published = {m.preset: replace(m, name=m.paper or m.name) for m in protocol.methods}  # which has no prior
         parameters = {**protocol.parameters, **protocol.hebbian}
         protocol = replace(protocol, parameters=parameters, methods=tuple(as_published.values()))
+    if solver == "hebbian-partial":
+        truncated = tuple(method for method in protocol.methods if method.preset not in NOT_TRUNCATED)
+        protocol = replace(protocol, methods=truncated)
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)
     em_only = protocol.kind == "likelihood" or any("labeling" in method.parameters for method in protocol.methods)
-    if em_only and solver == "hebbian":
+    if label_sets is not None:
+        protocol = replace(protocol, label_sets=label_sets)
+    if passes is not None and solver != "em":
+        shorter = {"max_iter": min(passes, protocol.passes("all"))}
+        one = None if protocol.one_label_iterations is None else min(passes, protocol.one_label_iterations)
+        protocol = replace(
+            protocol, parameters=protocol.parameters | shorter, one_label_iterations=one, max_passes=passes
+        )
+    if em_only and solver != "em":
         raise InvalidParameterError("{name} supports EM only", advice="omit {solver}", parameter="solver", name=name)
     if methods is not None and protocol.methods:
         protocol = replace(protocol, methods=_chosen(name, "network", protocol.methods, methods))

@@ -10,19 +10,21 @@ from typing import Any
 
 from tnesi.paper.protocol import Labels, paper_values
 from tnesi.paper.run_folder import RunFolder
-from tnesi.paper.statistics import Summary
+from tnesi.paper.statistics import Summary, exchanged_classes
 
 
 def summarize(folder: RunFolder) -> list[dict[str, Any]]:
     """Return a row per setting.
 
-    Of a table: task, method, labels per class and in total, ``ours`` and ``paper`` (mean, sem, std, runs) and
-    ``distance``, ours minus the paper's mean in units of the joint standard error. That is for results that are
-    ``comparable``: not those of a quick look, nor of other data than the paper's. Of labeling methods: the same
-    without the paper, with the ``median``, the means of the calibration error, of the probability of the predicted
-    classes (``confidence``) and of the seconds of the second layer, and how often which method was ``chosen``. Of a
-    likelihood: truncation, and ``free_energy``, ``log_likelihood`` and ``error`` after the last iteration. Of weights:
-    the records.
+    Of a table: task, method, labels per class and in total, ``ours`` and ``paper`` (mean, sem, std, runs), the number
+    of ``mixtures``, and of runs in which two classes have ``exchanged`` names, or a class is mostly taken for another
+    one (``confused``); and ``distance``, ours minus the paper's mean in units of the joint standard error. That is for
+    results that are ``comparable``: not those of a quick look, nor of other data than the paper's.
+
+    Of labeling methods: the same without the paper, with the ``median``, the means of the calibration error, of the
+    probability of the predicted classes (``confidence``) and of the seconds of the second layer, and how often which
+    method was ``chosen``. Of a likelihood: truncation, and ``free_energy``, ``log_likelihood`` and ``error`` after the
+    last iteration. Of weights: the records.
     """
     kind = folder.configuration.get("kind")
     if kind == "table":
@@ -94,7 +96,8 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
     same_data = {task["name"] for task in configuration["tasks"] if used.get(task["name"]) == task["data"][0]}
     rows = []
     for (task, method, labels), records in _settings(folder).items():
-        ours = Summary.of([record["error"] for record in records])
+        ours = Summary.of([record["error"] for record in records], [record["seed"] for record in records])
+        lost = [exchanged_classes(record["confusion"]) for record in records]
         in_paper = published.get(method, method)
         comparable = task in same_data and not configuration.get("quick")
         theirs = _published(paper.get((task, in_paper, str(labels))))
@@ -105,6 +108,9 @@ def _table(folder: RunFolder) -> list[dict[str, Any]]:
                 "labels_per_class": labels,
                 "n_labels": records[0]["n_labels"],
                 "ours": asdict(ours),
+                "mixtures": len({record["seed"] for record in records}),
+                "exchanged": sum(pairs > 0 for pairs, _ in lost),
+                "confused": sum(classes > 0 for _, classes in lost),
                 "paper": None if theirs is None else asdict(theirs),
                 "paper_method": in_paper,
                 "comparable": comparable,

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from tnesi.data import Data
+from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.model.classes import margins
 from tnesi.paper.network import Network, build
 from tnesi.paper.protocol import Labels, Method, Protocol, Task
 from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.side_by_side import PASSES_FILE, Run, SideBySide
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.training.committee import mean_lower_bound
 from tnesi.types import Array
@@ -73,9 +75,13 @@ def _runs_of_seed(
 ) -> None:
     name = f"{task.title}, {method.name}, mixture {seed}"
     progress.tell(name)
+    online = build(protocol, method, seed)
+    if isinstance(online, NeuralSimpletron):
+        _side_by_side(protocol, folder, data, progress, task, method, online, seed, runs)
+        return
     keep = folder.path / f"unfinished-{task.name}-{method.name}-{seed}.tnesi"
     network = Network(
-        build(protocol, method, seed),
+        online,
         data,
         slice(protocol.train_rows),
         keep=keep,
@@ -85,31 +91,61 @@ def _runs_of_seed(
     for labels, run in runs:
         progress.tell(f"{name}: {labels} labels per class, run {run + 1}")
         began = time.perf_counter()
-        n_labels = network.learn(labels, label_seed(seed, run), protocol.one_label_iterations if labels == 1 else None)
+        n_labels = network.learn(labels, label_seed(seed, run))
         learned = time.perf_counter()
+        facts = {
+            "free_energy": mean_lower_bound([mixture.learned_ for mixture in mixtures]),
+            "iterations": network.classifier.n_iter_,
+            "converged": all(mixture.converged_ for mixture in mixtures),
+        }
         t = network.test_posterior()
-        result = _result(network, data, t)
-        if run == 0:
-            _save_examples(folder, f"examples-{task.name}-{method.name}-{labels}", network, data, t)
-        folder.append(
-            {
-                **key_record((task.name, method.name, labels, run, seed)),
-                "n_labels": n_labels,
-                **result,
-                "free_energy": mean_lower_bound([mixture.learned_ for mixture in mixtures]),
-                "iterations": network.classifier.n_iter_,
-                "converged": all(mixture.converged_ for mixture in mixtures),
-                "seconds": {
-                    "first layer": network.seconds,
-                    "second layer": learned - began,
-                    "prediction": time.perf_counter() - learned,
-                },
-                "data": data.name,
-                "note": data.note,
-            }
-        )
+        seconds = {
+            "first layer": network.seconds,
+            "second layer": learned - began,
+            "prediction": time.perf_counter() - learned,
+        }
+        key = (task.name, method.name, labels, run, seed)
+        _record(folder, data, key, n_labels, t, network.classifier.classes_, facts | {"seconds": seconds})
         progress.advance()
     keep.unlink(missing_ok=True)
+
+
+def _side_by_side(
+    protocol: Protocol,
+    folder: RunFolder,
+    data: Data,
+    progress: Progress,
+    task: Task,
+    method: Method,
+    network: NeuralSimpletron,
+    seed: int,
+    runs: list[tuple[Labels, int]],
+) -> None:
+    """Make the runs of a mixture by the online rule, all at once."""
+    learning = SideBySide(
+        network,
+        data,
+        slice(protocol.train_rows),
+        [Run(labels, run, label_seed(seed, run), protocol.passes(labels)) for labels, run in runs],
+        folder.path / f"unfinished-{task.name}-{method.name}-{seed}.npz",
+        {"task": task.name, "method": method.name, "seed": seed},
+    )
+    name = f"{task.title}, {method.name}, mixture {seed}"
+    for done in learning.learn(progress, name, folder.path / PASSES_FILE):
+        key = (task.name, method.name, done.run.labels, done.run.run, seed)
+        _record(folder, data, key, done.n_labels, done.posterior, done.classes, done.facts)
+        progress.advance()
+
+
+def _record(
+    folder: RunFolder, data: Data, key: Key, n_labels: int, t: Array, classes: Array, facts: dict[str, Any]
+) -> None:
+    """Save a finished run."""
+    task, method, labels, run, _ = key
+    if run == 0:
+        _save_examples(folder, f"examples-{task}-{method}-{labels}", classes, data, t)
+    result = _result(classes, data, t)
+    folder.append({**key_record(key), "n_labels": n_labels, **result, **facts, "data": data.name, "note": data.note})
 
 
 def label_seed(seed: int, run: int) -> int:
@@ -117,9 +153,8 @@ def label_seed(seed: int, run: int) -> int:
     return int(np.random.SeedSequence((seed, run)).generate_state(1)[0])
 
 
-def _result(network: Network, data: Data, t: Array) -> dict[str, Any]:
+def _result(classes: Array, data: Data, t: Array) -> dict[str, Any]:
     assert data.test is not None
-    classes = network.classifier.classes_
     predicted, truth = t.argmax(axis=1), np.searchsorted(classes, data.test.y)
     confusion = np.zeros((classes.size, classes.size), int)
     np.add.at(confusion, (truth, predicted), 1)
@@ -130,10 +165,9 @@ def _result(network: Network, data: Data, t: Array) -> dict[str, Any]:
     }
 
 
-def _save_examples(folder: RunFolder, name: str, network: Network, data: Data, t: Array) -> None:
+def _save_examples(folder: RunFolder, name: str, classes: Array, data: Data, t: Array) -> None:
     """Save the test rows with the largest and smallest margins, and the most certain mistakes."""
     assert data.test is not None
-    classes = network.classifier.classes_
     margin = margins(t)
     truth = np.asarray(data.test.y)
     predicted = classes[t.argmax(axis=1)]

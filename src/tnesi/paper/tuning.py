@@ -20,13 +20,14 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.labels import encode_labels
 from tnesi.labeling.second_layer import SelfLabeling
 from tnesi.model.free_energy import FreeEnergy
-from tnesi.model.rows import normalize
+from tnesi.model.rows import Matrix, normalize
 from tnesi.search.exact import log_likelihood
 from tnesi.system.progress import Progress, tell_iterations
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
-_LIKELIHOOD_ROWS = 5000
+_HELD_OUT, _MOST_HELD_OUT = 0.1, 5000
+"""Share of the unlabeled rows on which the likelihood is measured, and its maximum."""
 _ROW_SUM_FACTORS = (1.0, 0.5, 2.0)
 """Factors of the row sum above 1 per feature, relative to that of `row_sum="auto"`."""
 
@@ -51,8 +52,9 @@ class Tuned:
     trials : list of Trial
         All settings, best first.
     likelihoods : dict
-        Exact log-likelihood per row in nats by (row_sum, truncation), on a sample of the rows (the mean over the
-        mixtures of a committee); comparable between truncations of one row sum.
+        Exact log-likelihood per row in nats by (row_sum, truncation), on rows that the mixtures have not seen (the mean
+        over the mixtures of a committee); comparable between truncations of one row sum. That of the training rows
+        would prefer the largest truncation.
     n_train, n_validation : int
         Labels in the two halves.
     """
@@ -69,7 +71,7 @@ class Tuned:
         return {"truncation": first.truncation, "row_sum": first.row_sum, "threshold": first.threshold}
 
     def truncation_by_likelihood(self, row_sum: float | None = None) -> int:
-        """Return the truncation of highest likelihood, which needs no labels (section on convergence of the paper)."""
+        """Return the truncation of highest held-out likelihood, which needs no labels (the paper's section IV-A2)."""
         row_sum = self.trials[0].row_sum if row_sum is None else row_sum
         of_norm = {c: value for (a, c), value in self.likelihoods.items() if a == row_sum}
         return max(of_norm, key=lambda c: of_norm[c])
@@ -109,7 +111,8 @@ def tune(
     """Compare settings by the paper's protocol.
 
     Only the given labels are used: half of them (in each class) to learn from, the other half to compare. A
-    mixture is learned once for each C' and A, from all rows without labels; the thresholds and splits share it.
+    mixture is learned once for each C' and A, without labels; the thresholds and splits share it. It learns from all
+    rows but a tenth of the unlabeled ones, on which its likelihood is measured.
 
     Parameters
     ----------
@@ -155,6 +158,9 @@ def tune(
         raise InvalidParameterError(
             "tuning needs two labels of at least one class", advice="pass more labels", parameter="y"
         )
+    learned, held_out = _hold_out(codes, np.random.default_rng(random_state))
+    X = canonical(X) if issparse(X) else np.asarray(X)
+    X, unseen, codes = X[learned], X[held_out], codes[learned]
     splits = [split_half(codes, np.random.default_rng((random_state, i))) for i in range(n_splits)]
     if row_sums is None:
         progress.tell("choosing row sums from the data")
@@ -170,7 +176,7 @@ def tune(
         with raise_interrupts():
             classifier.fit(X, np.full(codes.size, -1))
         likelihoods[row_sum, truncation] = float(
-            np.mean([_likelihood(mixture, X, random_state) for mixture in classifier.mixtures_])
+            np.mean([_likelihood(mixture, unseen) for mixture in classifier.mixtures_])
         )
         for threshold in thresholds:
             progress.tell(f"{name}, threshold {threshold:g}")
@@ -203,11 +209,25 @@ def _validation_error(classifier: SimpletronClassifier, codes: Array, train: Arr
     return float(np.mean(classifier.transduction_[validation] != codes[validation]))
 
 
-def _likelihood(mixture: PoissonMixture, X: Any, random_state: int) -> float:
-    X = canonical(X) if issparse(X) else np.asarray(X)
-    chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:_LIKELIHOOD_ROWS]
+def _hold_out(codes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the rows to learn from and those to measure the likelihood on: unlabeled ones if there are any.
+
+    If all rows are labeled, those that are held out keep a label of each class for either half of the splits.
+    """
+    candidates = np.flatnonzero(codes < 0)
+    if not candidates.size:
+        kept = [np.flatnonzero(codes == k)[:2] for k in range(int(codes.max()) + 1)]
+        candidates = np.setdiff1d(np.arange(codes.size), np.concatenate(kept))
+    n = min(max(round(_HELD_OUT * candidates.size), 1), _MOST_HELD_OUT, candidates.size)
+    held_out = np.sort(rng.permutation(candidates)[:n])
+    return np.setdiff1d(np.arange(codes.size), held_out), held_out
+
+
+def _likelihood(mixture: PoissonMixture, X: Matrix) -> float:
+    if not X.shape[0]:
+        return float("nan")
     n_threads = resolve_threads(mixture.n_jobs)
-    rows = normalize(X[np.sort(chosen)], mixture.row_sum_)
+    rows = normalize(X, mixture.row_sum_)
     energy = FreeEnergy.of(rows, None, -np.log(mixture.n_components_), n_threads)
     with single_threaded_blas():
         return energy.mean(log_likelihood(mixture.model_.fields, rows, n_threads))

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from tnesi.data import Data
+from tnesi.estimators.interruption import raise_interrupts
+from tnesi.estimators.neural_simpletron import NeuralSimpletron
+from tnesi.execution.settings import Local
 from tnesi.model_file import save
-from tnesi.paper.network import Network, build
-from tnesi.paper.protocol import Protocol, Task
+from tnesi.paper.network import Classifier, Network, build, drawn_labels
+from tnesi.paper.protocol import Method, Protocol, Task
 from tnesi.paper.run_folder import RunFolder
 from tnesi.paper.table import label_seed
 from tnesi.system.progress import Progress, tell_iterations
+from tnesi.training.rules import OnlineRule
 
 
 def wanted_networks(protocol: Protocol) -> list[tuple[Task, int]]:
@@ -28,15 +35,9 @@ def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data],
         name = f"{task.title}, {method.name}"
         progress.tell(name)
         began = time.perf_counter()
-        network = Network(
-            build(protocol, method, seed),
-            data,
-            slice(protocol.train_rows),
-            callback=tell_iterations(progress, name),
-        )
-        n_labels = network.learn(protocol.labels_per_class[0], label_seed(seed, 0))
+        classifier, n_labels = _learned(protocol, method, data, seed, tell_iterations(progress, name))
         model = f"{task.name}-{seed}.tnesi"
-        save(network.classifier, folder.path / model, image_shape=data.rows.image_shape, training=False)
+        save(classifier, folder.path / model, image_shape=data.rows.image_shape, training=False)
         folder.append(
             {
                 "task": task.name,
@@ -49,3 +50,20 @@ def run_weights(protocol: Protocol, folder: RunFolder, data_of: dict[str, Data],
             }
         )
         progress.advance()
+
+
+def _learned(
+    protocol: Protocol, method: Method, data: Data, seed: int, callback: Callable[[dict[str, Any]], None]
+) -> tuple[Classifier, int]:
+    """Return the network and the number of its labels; by the online rule, both layers learn together."""
+    classifier, labels = build(protocol, method, seed), protocol.labels_per_class[0]
+    rows = slice(protocol.train_rows)
+    if not isinstance(classifier, NeuralSimpletron):
+        network = Network(classifier, data, rows, callback=callback)
+        return network.classifier, network.learn(labels, label_seed(seed, 0))
+    assert isinstance(classifier.rule, OnlineRule)
+    y = drawn_labels(data.y[rows], labels, label_seed(seed, 0))
+    rule = replace(classifier.rule, max_iter=protocol.passes(labels))
+    with raise_interrupts():
+        classifier.set_params(rule=rule, execution=Local(callback=callback)).fit(data.X[rows], y)
+    return classifier.set_params(execution=None), sum(label is not None for label in y.tolist())

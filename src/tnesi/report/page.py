@@ -92,13 +92,17 @@ def _contents(folder: RunFolder) -> Row:
     }
 
 
+_SHARED = ("first layer", "both layers")
+"""Parts of the time that the runs of a mixture share."""
+
+
 def _times(configuration: Row, records: list[Row]) -> list[Section]:
     """Return a table of run times. Runs share the first layer of their mixture, which is counted once."""
     network = next((method["name"] for method in configuration.get("methods", ())), "")
     spent: dict[tuple[str, str, str], dict[Any, float]] = {}
     for i, record in enumerate(records):
         for part, seconds in record.get("seconds", {}).items():
-            once = (record.get("seed"), seconds) if part == "first layer" else i
+            once = (record.get("seed"), seconds) if part in _SHARED else i
             shared = configuration["kind"] == "labels" and part == "first layer"
             method = "all" if shared else record.get("method", network)
             key = words.title_of(configuration, record["task"]), method, part

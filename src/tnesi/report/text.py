@@ -110,12 +110,12 @@ def _value(summary: dict[str, Any] | None) -> str:
 
 def _errors(task: dict[str, Any], found: list[dict[str, Any]]) -> TextTable:
     with_paper = any(row["paper"] for row in found)
-    columns = ["network", "per class", "labels", "error % ± SEM (STD)", "runs"]
+    columns = ["network", "per class", "labels", "error % ± SEM (STD)", "runs", "confused"]
     columns += ["paper", "difference / SE"] if with_paper else []
     rows = []
     for row in found:
         cells = [row["method"], str(row["labels_per_class"]), f"{row['n_labels']:,}", plus_minus(row["ours"])]
-        cells.append(str(row["ours"]["runs"]))
+        cells += [str(row["ours"]["runs"]), str(row["confused"])]
         if with_paper:
             distance = row["distance"]
             cells += [plus_minus(row["paper"]), "" if isnan(distance) else f"{distance:+.1f}"]

@@ -26,15 +26,17 @@ QUICK = "A quick test with fewer rows, fields and runs, not comparable with the 
 
 SOLVERS = {
     "em": "truncated variational EM, then self-labeling at a hundred times the published rate",
-    "hebbian": "the published online rule, then the second layer by itself",
+    "hebbian": "the published online rule",
+    "hebbian-partial": "the published online rule with partial E-steps",
 }
 """Description of the solvers."""
+SHORT_SOLVERS = {"em": "EM", "hebbian": "published rule", "hebbian-partial": "published rule, partial E-steps"}
 
 
 def measured(configuration: Row) -> str:
     """Return solver, machine, date, version and commit of the results, as far as known."""
     machine = configuration.get("machine", {})
-    solver = {"em": "EM", "hebbian": "online rule"}.get(configuration.get("solver", ""), "")
+    solver = SHORT_SOLVERS.get(configuration.get("solver", ""), "")
     version = f"tnesi {machine['tnesi']}" if machine.get("tnesi") else ""
     commit = f"commit {machine['commit']}" if machine.get("commit") else ""
     parts = [solver, machine.get("processor", ""), machine.get("date", ""), version, commit]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRAINING_LABELS = (100, 600, 1000, 3000)
+_FEWEST_LABELS = 20
+"""Of another method."""
 
 _OURS, _PAPER = COLORS["first"][0], COLORS["second"][0]
 _CLEAR = {"facecolor": PAGE, "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
@@ -35,12 +37,19 @@ _CLEAR = {"facecolor": PAGE, "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
 
 @dataclass
 class System:
-    """A method with its errors by number of training labels, and the number of additional labels for tuning."""
+    """A method with its errors by number of training labels, and the number of additional labels for tuning.
+
+    None is an unknown number of labels for tuning.
+    """
 
     name: str
-    tuning: int
+    tuning: int | None
     color: str
     error: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def other(self) -> bool:
+        return self.color == MUTED
 
 
 def systems(rows: list[dict[str, Any]]) -> list[System]:
@@ -59,8 +68,9 @@ def systems(rows: list[dict[str, Any]]) -> list[System]:
     for system in found.values():
         system.error = {n: error for n, error in system.error.items() if n in TRAINING_LABELS}
     for other in paper_values("mnist-comparison"):
-        errors = {n: float(other[str(n)]) for n in TRAINING_LABELS if other[str(n)]}
-        found[other["method"]] = System(other["method"], int(other["tuning_labels"]), MUTED, errors)
+        errors = {n: float(other[str(n)]) for n in (_FEWEST_LABELS, *TRAINING_LABELS) if other[str(n)]}
+        tuning = int(other["tuning_labels"]) if other["tuning_labels"] else None
+        found[other["method"]] = System(other["method"], tuning, MUTED, errors)
     return [system for system in found.values() if system.error]
 
 
@@ -77,8 +87,8 @@ def _bars(n_labels: int, every: list[System]) -> Picture:
         bars = axes.barh(range(len(shown)), errors, color=[s.color for s in shown], height=0.72)
         axes.set_yticks(range(len(shown)), [label(s.name) for s in shown])
         for bar, tick, system in zip(bars, axes.get_yticklabels(), shown, strict=True):
-            bar.set_alpha(0.45 if system.tuning else 1)
-            tick.set(color=INK if system.tuning else system.color, fontweight="normal" if system.tuning else "bold")
+            bar.set_alpha(0.45 if system.other else 1)
+            tick.set(color=INK if system.other else system.color, fontweight="normal" if system.other else "bold")
         for i, (system, error) in enumerate(zip(shown, errors, strict=True)):
             axes.text(error + 0.02 * max(errors), i, f"{error:.2f}", va="center", color=INK)
             tuned = f"+ {system.tuning:,} labels" if system.tuning else ""
@@ -95,7 +105,8 @@ def _bars(n_labels: int, every: list[System]) -> Picture:
 def scatter_pictures(rows: list[dict[str, Any]]) -> list[Picture]:
     """Plot the error against training labels, and against all labels that a method used (Fig. 6)."""
     every = systems(rows)
-    return [_scatter("training-labels", every, False), _scatter("total-labels", every, True)]
+    known = [system for system in every if system.tuning is not None]
+    return [_scatter("training-labels", every, False), _scatter("total-labels", known, True)]
 
 
 def _scatter(name: str, every: list[System], total: bool) -> Picture:
@@ -105,12 +116,12 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
             x, y = _points(system, total)
             published = system.color == _PAPER
             axes.plot(
-                x, y, "D--" if published else "o-", color=system.color, linewidth=0.8 if system.tuning else 1.6,
-                markersize=3 if system.tuning else 5, markerfacecolor=PAGE if published else system.color,
-                zorder=2 if system.tuning else 3,
+                x, y, "D--" if published else "o-", color=system.color, linewidth=0.8 if system.other else 1.6,
+                markersize=3 if system.other else 5, markerfacecolor=PAGE if published else system.color,
+                zorder=2 if system.other else 3,
             )  # fmt: skip
-        log_x(axes, (100, 1000, 10000) if total else TRAINING_LABELS)
-        axes.set_xlim(*((6, 90000) if total else (22, 3800)))
+        log_x(axes, (100, 1000, 10000) if total else (_FEWEST_LABELS, *TRAINING_LABELS))
+        axes.set_xlim(*((6, 90000) if total else (12, 3800)))
         log_y(axes, [error for system in every for error in system.error.values()])
         what = "labels in total: training and tuning" if total else "training labels"
         axes.set(xlabel=what, ylabel="test error %")
@@ -123,7 +134,7 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
 
 def _points(system: System, total: bool) -> tuple[list[int], list[float]]:
     n_labels = sorted(system.error)
-    return [n + system.tuning * total for n in n_labels], [system.error[n] for n in n_labels]
+    return [n + (system.tuning or 0) * total for n in n_labels], [system.error[n] for n in n_labels]
 
 
 def _name_lines(axes: Axes, every: list[System], total: bool) -> None:
@@ -136,7 +147,7 @@ def _name_lines(axes: Axes, every: list[System], total: bool) -> None:
                 above: dict[str, Any] = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
                 axes.annotate(label(system.name), (x, y), color=MUTED, bbox=_CLEAR, **above)
         return
-    most = max(system.tuning for system in every)
+    most = max(system.tuning or 0 for system in every)
     for tuning in {system.tuning for system in every}:
         _name_column(axes, [s for s in every if s.tuning == tuning], total, right=tuning == most)
 
@@ -151,6 +162,6 @@ def _name_column(axes: Axes, group: list[System], total: bool, *, right: bool) -
         axes.annotate(
             label(system.name), start, (at, level), textcoords=axes.get_xaxis_transform(), va="center",
             ha="left" if right else "right", color=system.color, fontsize=8.5, bbox=_CLEAR,
-            fontweight="normal" if system.tuning else "bold",
+            fontweight="normal" if system.other else "bold",
             arrowprops={"arrowstyle": "-", "color": LINE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 2},
         )  # fmt: skip
