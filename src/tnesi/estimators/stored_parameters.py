@@ -30,6 +30,10 @@ _SETTINGS: dict[str, type[SelfLabeling | OnlineRule | EM]] = {
 }
 
 
+_ADDED = {"e_step"}
+"""Settings that older files lack."""
+
+
 class UnsupportedModelError(TnesiError, TypeError):
     """A model that cannot be saved."""
 
@@ -92,6 +96,6 @@ def _restored(value: object) -> Any:
         name = next(iter(value))
         if name == "PoissonMixture":
             return PoissonMixture(**checked_parameters(PoissonMixture, given))
-        if name in _SETTINGS and given.keys() == {entry.name for entry in fields(_SETTINGS[name])}:
+        if name in _SETTINGS and given.keys() - _ADDED == {entry.name for entry in fields(_SETTINGS[name])} - _ADDED:
             return _SETTINGS[name](**given)
     raise InvalidParameterError(f"{str(value)[:60]} are not valid settings")
