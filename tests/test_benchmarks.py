@@ -46,6 +46,11 @@ def test_naive_bayes_em_without_unlabeled_rows_is_that_of_scikit_learn(storage: 
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
+def test_the_page_on_gpus_has_the_calculated_table() -> None:
+    page = Path(__file__).parents[1] / "docs" / "gpu.md"
+    assert imported("gpu_roofline").table() in page.read_text(encoding="utf-8")
+
+
 def test_naive_bayes_em_learns_from_unlabeled_rows() -> None:
     rng = np.random.default_rng(0)
     rates, truth = rng.gamma(1.0, 0.2, (3, 200)), rng.integers(3, size=600)

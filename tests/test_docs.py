@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "SECURITY")), *sorted((ROOT / "docs").glob("*.md"))]
-NOT_RUN = ("needs a network", "installs", "takes hours")
+NOT_RUN = ("needs a network", "needs a GPU", "installs", "takes hours")
 """The reasons for which an example may be left out."""
 OTHERS = ("pip", "make", "cd", "export")
 """Programs besides tnesi that examples may call; they are not run."""
