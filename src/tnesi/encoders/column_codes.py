@@ -18,6 +18,7 @@ from tnesi.encoders.column_kinds import as_numbers, as_texts, as_times, most_fre
 from tnesi.encoders.columns import Column
 from tnesi.encoders.soft_bins import positions, quantile_knots, soft_bins
 from tnesi.encoders.text import TextEncoder
+from tnesi.encoders.written_values import NUMBER_STYLES, TIME_STYLES
 from tnesi.types import Array
 
 BINS_SHARE = 0.2
@@ -67,6 +68,8 @@ class NumberCode:
         Whether missing values have a level.
     mean : ndarray of float32
         Mean weights of the rows that it was learned from.
+    style : str
+        How texts are written that stand for numbers or times; see `tnesi.encoders.written_values`.
     """
 
     name: str
@@ -74,13 +77,14 @@ class NumberCode:
     ranks: Array
     has_missing: bool
     mean: Array
+    style: str = ""
 
     @property
     def kind(self) -> str:
         return "time" if self.knots.dtype.kind in "mM" else "number"
 
     @classmethod
-    def learn(cls, column: Column, n_bins: int) -> NumberCode:
+    def learn(cls, column: Column, n_bins: int, style: str = "") -> NumberCode:
         present = column.values[~column.missing]
         if present.dtype.kind == "f":
             present = present[np.isfinite(present)]
@@ -89,7 +93,7 @@ class NumberCode:
         knots = quantile_knots(present, n_bins)
         ranks = quantile_knots(present, N_RANKS)
         ranks = ranks if len(ranks) > n_bins else ranks[:0]
-        code = cls(column.name, knots, ranks, bool(column.missing.any()), np.zeros(0, np.float32))
+        code = cls(column.name, knots, ranks, bool(column.missing.any()), np.zeros(0, np.float32), style)
         return replace(code, mean=_mean(code._weights(column)))
 
     @property
@@ -102,7 +106,7 @@ class NumberCode:
         return [f"{self.name}~{level}" for level in levels] + [f"{self.name}=missing"] * self.has_missing
 
     def encode(self, column: Column) -> tuple[Array, str]:
-        typed, message = as_times(column) if self.kind == "time" else as_numbers(column)
+        typed, message = (as_times if self.kind == "time" else as_numbers)(column, self.style)
         if typed.missing.all() and not column.missing.all():
             raise ValueError(
                 f"Column {self.name!r} held {self.kind}s when the encoder was fitted; none of its values is one now."
@@ -131,7 +135,7 @@ class NumberCode:
 
     def get_state(self) -> dict[str, Any]:
         state = {"kind": self.kind, "name": self.name, "has_missing": self.has_missing}
-        state |= {"unit": "", "mean": self.mean}
+        state |= {"unit": "", "mean": self.mean, "style": self.style}
         if self.kind == "number":
             return state | {"knots": self.knots, "ranks": self.ranks}
         ticks = {"knots": self.knots.view(np.int64), "ranks": self.ranks.view(np.int64)}
@@ -142,8 +146,10 @@ class NumberCode:
         knots, ranks = np.asarray(state["knots"]), np.asarray(state["ranks"])
         if state["kind"] == "time":
             knots, ranks = (ticks.astype(np.int64).view(state["unit"]) for ticks in (knots, ranks))
-        mean = np.asarray(state["mean"], np.float32)
-        return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]), mean)
+        mean, style = np.asarray(state["mean"], np.float32), state.get("style", "")
+        if style not in ("", *NUMBER_STYLES, *TIME_STYLES):
+            raise ValueError(f"Unknown style of a column {style!r}: upgrade tnesi.")
+        return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]), mean, style)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from tnesi.encoders.columns import Column, text_of
+from tnesi.encoders.written_values import NUMBER_STYLES, TIME_STYLES, style_of, written_number, written_time
 from tnesi.types import Array
 
 Kind = Literal["number", "time", "category", "text", "drop"]
@@ -36,11 +37,14 @@ class Recognized:
         The values as the kind needs them: numbers, time stamps, or objects of str.
     message : str
         A message for the user, or empty.
+    style : str
+        How numbers and times are written (see `tnesi.encoders.written_values`); empty for plain numbers and ISO 8601.
     """
 
     kind: Kind
     column: Column
     message: str = ""
+    style: str = ""
 
 
 def recognize(column: Column, kind: Kind | None = None) -> Recognized:
@@ -57,10 +61,10 @@ def recognize(column: Column, kind: Kind | None = None) -> Recognized:
     if kind == "drop":
         return Recognized("drop", column)
     if kind in ("number", "time"):
-        typed, message = as_numbers(column) if kind == "number" else as_times(column)
-        if typed.missing.all():
+        found = _numbers_in(column) if kind == "number" else _times_in(column)
+        if found.column.missing.all():
             raise ValueError(f"No value of column {name!r} is a {kind}: leave it out of `kinds`.")
-        return Recognized(kind, typed, message)
+        return found
     if kind is not None:
         return Recognized(kind, as_texts(column))
     if column.missing.all():
@@ -99,14 +103,14 @@ def _without_information(found: Recognized) -> Recognized:
 
 def _recognize_objects(column: Column) -> Recognized:
     present = column.values[~column.missing]
-    numbers, message = as_numbers(column)
-    n_numbers = int((~numbers.missing).sum())
+    numbers = _numbers_in(column)
+    n_numbers = int((~numbers.column.missing).sum())
     codes = sum(isinstance(v, str) and re.fullmatch(r"0\d+", v.strip()) is not None for v in present)
     if n_numbers >= _SHARE_OF_KIND * len(present) and not codes:
-        return Recognized("number", numbers, message)
-    times, message = as_times(column)
-    if int((~times.missing).sum()) >= _SHARE_OF_KIND * len(present):
-        return Recognized("time", times, message)
+        return numbers
+    times = _times_in(column)
+    if int((~times.column.missing).sum()) >= _SHARE_OF_KIND * len(present):
+        return times
     texts = as_texts(column)
     values = texts.values[~texts.missing].tolist()
     message = ""
@@ -115,13 +119,37 @@ def _recognize_objects(column: Column) -> Recognized:
     return Recognized("text" if _is_free_text(values) else "category", texts, message)
 
 
+def _numbers_in(column: Column) -> Recognized:
+    """Return the numbers of a column: plain ones, or written in a style in which more values are numbers."""
+    numbers, message = as_numbers(column)
+    present = column.values[~column.missing]
+    if present.dtype.kind == "O" and int((~numbers.missing).sum()) < len(present):
+        style = style_of(present, NUMBER_STYLES, written_number)
+        written, about = as_numbers(column, style)
+        if written.missing.sum() < numbers.missing.sum():
+            return Recognized("number", written, about, style)
+    return Recognized("number", numbers, message)
+
+
+def _times_in(column: Column) -> Recognized:
+    """Return the times of a column: in ISO 8601, or written in a style in which more values are times."""
+    times, message = as_times(column)
+    present = column.values[~column.missing]
+    if present.dtype.kind == "O" and int((~times.missing).sum()) < len(present):
+        style = style_of(present, TIME_STYLES, written_time)
+        written, about = as_times(column, style)
+        if written.missing.sum() < times.missing.sum():
+            return Recognized("time", written, about, style)
+    return Recognized("time", times, message)
+
+
 def _is_free_text(values: list[str]) -> bool:
     """Whether the values are sentences: long, of several words or without spaces, and seldom repeated."""
     long = sum(len(value) >= 20 and (value.count(" ") >= 3 or not value.isascii()) for value in values)
     return long >= 0.5 * len(values) and len(set(values)) >= 0.5 * len(values) and len(values) > 1
 
 
-def as_numbers(column: Column) -> tuple[Column, str]:
+def as_numbers(column: Column, style: str = "") -> tuple[Column, str]:
     """Return the numbers of a column, and what became of the other values: they count as missing."""
     if column.values.dtype.kind in "iuf":
         return column, ""
@@ -131,7 +159,7 @@ def as_numbers(column: Column) -> tuple[Column, str]:
         return Column(column.name, column.values, np.ones(len(column), bool)), _others(
             column, column.missing, "numbers"
         )
-    values = [None if gone else _number(v) for v, gone in zip(column.values, column.missing, strict=True)]
+    values = [None if gone else _number(v, style) for v, gone in zip(column.values, column.missing, strict=True)]
     missing = np.array([value is None for value in values], dtype=bool)
     whole = all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in values if value is not None)
     dtype = np.int64 if whole else np.float64
@@ -139,11 +167,13 @@ def as_numbers(column: Column) -> tuple[Column, str]:
     return Column(column.name, out, missing), _others(column, missing, "numbers")
 
 
-def _number(value: Any) -> int | float | None:
+def _number(value: Any, style: str) -> int | float | None:
     if isinstance(value, (bool, int, float)):
         return value
     if not isinstance(value, str):
         return None
+    if style:
+        return written_number(value, style)
     text = value.strip()
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -156,13 +186,16 @@ def _number(value: Any) -> int | float | None:
     return None if math.isnan(number) else number
 
 
-def as_times(column: Column) -> tuple[Column, str]:
-    """Return the time stamps of a column (ISO 8601 where they are texts), and what became of the other values."""
+def as_times(column: Column, style: str = "") -> tuple[Column, str]:
+    """Return the time stamps of a column, and what became of the other values.
+
+    Texts are in ISO 8601, or also as people write them if there is a `style`.
+    """
     if column.values.dtype.kind in "mM":
         return column, ""
     out = np.full(len(column), np.datetime64("NaT"), dtype="M8[us]")
     if column.values.dtype.kind == "O":
-        parsed = [None if gone else _stamp(v) for v, gone in zip(column.values, column.missing, strict=True)]
+        parsed = [None if gone else _stamp(v, style) for v, gone in zip(column.values, column.missing, strict=True)]
         finest = "ns" if any(v is not None and np.datetime_data(v.dtype)[0] == "ns" for v in parsed) else "us"
         out = out.astype(f"M8[{finest}]")
         for row, value in enumerate(parsed):
@@ -172,11 +205,13 @@ def as_times(column: Column) -> tuple[Column, str]:
     return Column(column.name, out, missing), _others(column, missing, "times")
 
 
-def _stamp(value: Any) -> np.datetime64 | None:
+def _stamp(value: Any, style: str) -> np.datetime64 | None:
     if isinstance(value, np.datetime64):
         return value
-    if not isinstance(value, str) or not _ISO_TIME.fullmatch(value.strip()):
+    if not isinstance(value, str):
         return None
+    if not _ISO_TIME.fullmatch(value.strip()):
+        return written_time(value, style) if style else None
     try:
         return np.datetime64(value.strip().rstrip("Z").replace(",", "."))
     except ValueError:

@@ -239,7 +239,7 @@ def _of_values(values: object, name: str, missing: Array | None = None) -> Colum
 def _of_series(values: Any, name: str) -> Column:
     library = type(values).__module__.partition(".")[0]
     if library == "pandas":
-        return _of_pandas(values, name)
+        return _of_pandas(values if hasattr(values, "iloc") else values.to_series(), name)  # or an index
     if library == "polars":
         return _of_polars(values.alias(name))
     if library == "pyarrow":

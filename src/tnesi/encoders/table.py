@@ -295,7 +295,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if found.kind == "category":
             min_count = (2 if n_rows >= 20 else 1) if self.min_count == "auto" else self.min_count
             return CategoryCode.learn(found.column, self.max_levels, min_count)
-        return NumberCode.learn(found.column, self.n_bins)
+        return NumberCode.learn(found.column, self.n_bins, found.style)
 
     def _is_sparse(self) -> bool:
         if self.sparse_output != "auto":

@@ -25,6 +25,8 @@ from tnesi.encoders.words import WordAnalyzer
 from tnesi.types import Array
 
 _FEW_DOCUMENTS = 20
+_MOST, _MOST_OF_FEW, _FEW_WORDS = 0.5, 0.95, 5
+"""Largest share of documents that a word is in; where they have few different words, nearly all words matter."""
 
 
 class TextEncoder(TransformerMixin, BaseEstimator):
@@ -44,8 +46,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
     min_df : int, float or "auto", default="auto"
         Least number (or share) of documents a word is in. "auto" is 1 for fewer than 20 documents, 2 for fewer than
         1,000, and else 3.
-    max_df : int or float, default=0.5
-        Largest number (or share) of documents a word is in. Ignored for fewer than 20 documents.
+    max_df : int, float or "auto", default="auto"
+        Largest number (or share) of documents a word is in. Ignored for fewer than 20 documents. "auto" is half of the
+        documents, or 95 % where they would otherwise have fewer than five different words on average.
     max_features : int or None, default=20000
         Keep this many words at most, those that are in most documents.
     n_features : int or None, default=None
@@ -92,7 +95,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         model: str | Path | None = None,
         ngram_range: tuple[int, int] = (1, 1),
         min_df: float | Literal["auto"] = "auto",
-        max_df: float = 0.5,
+        max_df: float | Literal["auto"] = "auto",
         max_features: int | None = 20_000,
         n_features: int | None = None,
         sublinear_tf: bool = True,
@@ -302,6 +305,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         if not counts.frequencies:
             raise ValueError("The documents have no words to learn from.")
         words = counts.choose(self._least(n), self._most(n), self.max_features)
+        enough = sum(counts.frequencies[word] for word in words) >= _FEW_WORDS * n
+        if self.max_df == "auto" and n >= _FEW_DOCUMENTS and not enough:
+            words = counts.choose(self._least(n), _MOST_OF_FEW * n, self.max_features)
         if not words and self.min_df == "auto":  # all documents alike, or no two with a word in common
             words = counts.choose(1, n, self.max_features)
         if not words:
@@ -320,6 +326,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):
     def _most(self, n: int) -> float:
         if n < _FEW_DOCUMENTS:
             return n
+        if self.max_df == "auto":
+            return _MOST * n
         return self.max_df if isinstance(self.max_df, Integral) else self.max_df * n
 
     def _count(self, documents: Iterator[str]) -> sparse.csr_array:

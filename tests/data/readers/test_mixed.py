@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +131,7 @@ def test_packed_tables(tmp_path: Path) -> None:
         ("name,job\n", "has no rows"),
         ("name,job\nann,clerk\nbob,nurse,x\n", "is text, and not a table, but has lines of 2 and of 3 cells"),
         (",".join(f"name{i}" for i in range(300_000)) + "\nx", "lines that are too long"),
-        ('[{"a": 1}, {"a": 2}]', "one JSON list: save it as JSON lines"),
+        ('[{"a": 1}, 2]', "item 2 of the list is not an object"),
         ('{"a": 1}\n{"a": \n', "line 2 is not JSON"),
         ('{"a": 1}\n[1]\n', "JSON"),
         ('{"label": "x"}\n', "no columns except the labels"),
@@ -141,11 +143,11 @@ def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    text = '{"age": 31, "job": "clerk", "label": "x"}\n\n{"age": "n/a", "label": null, "extra": {"a": 1}}\n'
+    text = '{"age": 31, "job": "clerk", "label": "x"}\n\n{"age": "n/a", "label": null, "extra": {"a": ["q"]}}\n'
     data = open_text(tmp_path, text, "rows.jsonl")
     assert data.y.tolist() == ["x", None]
     assert [row["age"] for row in values(data)] == ["31", "n/a"]
-    assert "'extra'" in data.note
+    assert "'extra.a'" in data.note
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3), pa.large_list(pa.int16())])
@@ -293,3 +295,67 @@ def test_any_ends_of_lines(tmp_path: Path, end: str) -> None:
     (tmp_path / "t.csv").write_bytes(end.join(["name,kind", "x,red", "y,blue", ""]).encode())
     rows = open_data(tmp_path / "t.csv").rows
     assert (rows.n_rows, rows.feature_names) == (2, ["name", "kind"])
+
+
+def test_a_list_of_objects_and_objects_within_objects(tmp_path: Path) -> None:
+    rows = [{"user": {"age": 30 + i, "home": {"town": "Köln"}}, "label": "a"} for i in range(5)]
+    rows[2] = {"user": None, "label": None}
+    (tmp_path / "list.json").write_text(json.dumps(rows, indent=1))
+    (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    for name in ("list.json", "lines.jsonl"):
+        data = open_data(tmp_path / name)
+        table = data.rows.table
+        assert table.column_names[:2] == ["user.age", "user.home.town"]
+        assert table.column("user.age").to_pylist() == [30, 31, None, 33, 34]
+    (tmp_path / "numbers.json").write_text("[1, 2]")
+    with pytest.raises(DataError, match="item 1 of the list is not an object"):
+        open_data(tmp_path / "numbers.json")
+    (tmp_path / "half.json").write_text('[{"a": 1}, {"a"')
+    with pytest.raises(DataError, match="is not JSON"):
+        open_data(tmp_path / "half.json")
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_parquet_with_missing_numbers_is_a_table(tmp_path: Path, gap: float | None) -> None:
+    pq.write_table(pa.table({"a": pa.array([1.5, gap, 3.0]), "b": [1, 2, 3]}), tmp_path / "gaps.parquet")
+    data = open_data(tmp_path / "gaps.parquet")
+    assert data.rows.kind == "table"
+    assert TableEncoder().fit_transform(data.rows.table).shape[0] == 3
+
+
+def test_parquet_with_nested_columns(tmp_path: Path) -> None:
+    nested = pa.array([{"x": 1.0, "y": "q"}] * 3)
+    pq.write_table(pa.table({"s": nested, "a": [1, 2, 3], "c": ["u", "v", "u"]}), tmp_path / "nested.parquet")
+    data = open_data(tmp_path / "nested.parquet")
+    assert data.rows.feature_names == ["a", "c"]
+    assert "nested columns left out: 's'" in data.note
+
+
+def test_vertical_bars(tmp_path: Path) -> None:
+    (tmp_path / "bars.csv").write_text("a|b\n1|x\n2|y\n")
+    assert open_data(tmp_path / "bars.csv").rows.feature_names == ["a", "b"]
+    (tmp_path / "numbers.csv").write_text("a|b\n1|3\n2|4\n")
+    np.testing.assert_array_equal(open_data(tmp_path / "numbers.csv").X, [[1, 3], [2, 4]])
+
+
+def test_the_line_for_excel(tmp_path: Path) -> None:
+    (tmp_path / "numbers.csv").write_text("sep=;\na;b\n1;3\n2;4\n")
+    data = open_data(tmp_path / "numbers.csv")
+    assert (data.rows.n_rows, data.rows.feature_names) == (2, ["a", "b"])
+    (tmp_path / "empty.csv").write_text("sep=;\n")
+    with pytest.raises(DataError, match="no rows"):
+        open_data(tmp_path / "empty.csv")
+
+
+def test_large_integers_keep_their_digits(tmp_path: Path) -> None:
+    (tmp_path / "large.csv").write_text("a,b\n" + "\n".join(f"{2**60 + i},{i}" for i in range(3)))
+    assert open_data(tmp_path / "large.csv").rows.table.column("a").to_pylist() == [2**60 + i for i in range(3)]
+
+
+def test_a_line_with_more_cells_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ragged.csv").write_text("a,b\n" + "1,2\n" * 300 + "1,2,3\n")
+    with pytest.raises(DataError, match=r"has lines of 2 and of 3 cells \('1,2,3'\)"):
+        open_data(tmp_path / "ragged.csv")
+    (tmp_path / "mixed.csv").write_text("a,b\n" + "1,x\n" * 300 + "1,x,3\n")
+    with pytest.raises(DataError, match=r"has lines of 2 and of 3 cells"):
+        open_data(tmp_path / "mixed.csv")

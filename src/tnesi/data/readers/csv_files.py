@@ -26,6 +26,8 @@ from tnesi.types import Array
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _LONGEST_LINE = 2**23
+_LARGEST_EXACT = 2**53
+"""Integers up to this one are exact as floats."""
 _BLOCK_BYTES = 2**20  # read at a time, unless lines are long
 
 
@@ -69,6 +71,8 @@ class CsvSource(TableSource):
         for batch in self._read(labels=True):
             columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[: self.n_features]]
             block = to_rows(columns, n_rows, np.dtype(np.float64), self.columns)
+            if np.abs(block).max(initial=0) > _LARGEST_EXACT:
+                raise NotNumbersError("{path} has numbers of more than 15 digits", path=self.path)
             self.dtype = np.result_type(self.dtype, smallest_dtype(block))
             n_rows += len(block)
             if self.columns.label is not None:
@@ -117,11 +121,26 @@ class CsvSource(TableSource):
                 name=name,
                 value=value,
             )
-        if "Empty CSV" in message:
-            return DataError("{path} has no rows", path=self.path)
-        return DataError(
+        return unequal_lines(self.path, message) or DataError(
             "{path} is not a valid table ({reason})", advice="save it again", path=self.path, reason=message[:200]
         )
+
+
+def unequal_lines(path: Path, message: str) -> DataError | None:
+    """Return the error for lines of different lengths or for no lines, which pyarrow names in its message."""
+    if "Empty CSV" in message:
+        return DataError("{path} has no rows", path=path)
+    found = re.search(r"Expected (\d+) columns, got (\d+): (.{0,60})", message, re.DOTALL)
+    if found is None:
+        return None
+    return DataError(
+        "{path} has lines of {n} and of {n2} cells ({line!r})",
+        advice="correct or remove these lines",
+        path=path,
+        n=found[1],
+        n2=found[2],
+        line=found[3],
+    )
 
 
 def read_csv(path: Path, label_column: str | int | None = None) -> Data:
@@ -145,8 +164,27 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 
 
 def find_delimiter(line: str) -> str:
-    """Return the delimiter of a line: comma, semicolon or tab; comma if there is none."""
-    return max(",;\t", key=lambda delimiter: len(split_cells(line, delimiter)))
+    """Return the delimiter of a line: comma, semicolon or tab, or else a vertical bar; comma if there is none.
+
+    Examples
+    --------
+    >>> [find_delimiter(line) for line in ("a;b,c;d", "a|b", "a|b,c", "a")]
+    [';', '|', ',', ',']
+    """
+    found = max(",;\t", key=lambda delimiter: len(split_cells(line, delimiter)))
+    return "|" if "|" in line and len(split_cells(line, found)) == 1 else found
+
+
+def told_delimiter(line: str) -> str:
+    """Return the delimiter that a line for Excel names, or "".
+
+    Examples
+    --------
+    >>> told_delimiter("sep=;"), told_delimiter("a;b")
+    (';', '')
+    """
+    found = re.fullmatch(r'"?sep=(.)"?', line.rstrip("\r\n"), re.IGNORECASE)
+    return found[1] if found else ""
 
 
 def _find_layout(path: Path) -> _Layout:
@@ -163,6 +201,8 @@ def _find_layout(path: Path) -> _Layout:
             break
         blank += 1
     second = next((line.rstrip("\n") for line in lines if line.strip()), "")
+    if told_delimiter(first):
+        raise NotNumbersError("{path} begins with the name of its delimiter", path=path)
     if not first.strip():
         raise DataError("{path} is empty", path=path)
     if max(map(first.count, ",;\t ")) > MOST_COLUMNS or (len(head) == _LONGEST_LINE and not second):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tnesi.data.optional import needed
-from tnesi.data.readers.csv_files import find_delimiter, is_number
+from tnesi.data.readers.csv_files import find_delimiter, is_number, told_delimiter, unequal_lines
 from tnesi.data.readers.table_files import TableFile
 from tnesi.data.readers.text_files import encoding_of, head_of, open_utf8
 from tnesi.data.source import DataError, damaged
@@ -38,10 +38,16 @@ class CsvTable(TableFile):
         first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
         if not first:
             raise DataError(f"{path} is empty: there is nothing to learn from")
-        self._n_empty = sum(1 for _ in takewhile("\n".__eq__, io.StringIO(text, newline=None)))
+        self._n_skipped = sum(1 for _ in takewhile("\n".__eq__, io.StringIO(text, newline=None)))
+        told = told_delimiter(first)
         with damaged(path):
-            self._delimiter = find_delimiter(first)
+            self._delimiter = told or find_delimiter(first)
             found = list(islice(_rows(text, self._delimiter), _LOOKED_AT))
+        if told:
+            self._n_skipped += 1
+            del found[0]
+            if not found:
+                raise DataError(f"{path} has no rows: there is nothing to learn from")
         if len(found) > 1 and len(text.encode()) > _HEAD - 4:
             found.pop()  # which may end within a cell
         top, below = [cell.strip() for cell in found[0]], found[1:]
@@ -75,6 +81,8 @@ class CsvTable(TableFile):
                     types = _narrowed(batch.columns, types)
                     n_rows += batch.num_rows
             except arrow.ArrowInvalid as error:
+                if (unequal := unequal_lines(self.path, str(error))) is not None:
+                    raise unequal from error
                 if "straddl" not in str(error) or size == _BLOCKS[-1]:
                     raise
                 continue
@@ -88,7 +96,7 @@ class CsvTable(TableFile):
                 file,
                 reader.ReadOptions(
                     column_names=[str(i) for i in range(len(self.names))],
-                    skip_rows=self._n_empty,
+                    skip_rows=self._n_skipped,
                     skip_rows_after_names=int(self._has_names),
                     block_size=block_size,
                 ),

@@ -1,4 +1,7 @@
-"""JSON lines, an object on each: columns of types that fit all lines, in constant memory."""
+"""JSON lines, an object on each, and lists of objects: columns of types that fit all of them.
+
+Lines are read in constant memory, a list as a whole. Objects within objects become columns such as "user.age".
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from typing import Any
 from tnesi.data.optional import needed
 from tnesi.data.readers.table_files import TableFile
 from tnesi.data.readers.text_files import encoding_of, open_utf8
-from tnesi.data.source import DataError, damaged
+from tnesi.data.source import DataError, check_room, damaged
 
 _BLOCK = 2**23
 """Bytes of lines that are read at a time; a longer line is read as a whole."""
+_PARSED = 10
+"""Bytes in memory per byte of a list."""
 
 
 class JsonLines(TableFile):
@@ -25,17 +30,27 @@ class JsonLines(TableFile):
         if self._encoding == "cp1252":
             self.note = "the file is not in UTF-8 and was read as Windows-1252"
         with damaged(path), open_utf8(path, self._encoding) as file:
-            if file.read(2**10).lstrip()[:1] == b"[":
-                raise DataError(f"{path} is one JSON list: save it as JSON lines, one object per line")
+            self._is_list = file.read(2**10).lstrip()[:1] == b"["
+        self._flat = True
+        with damaged(path):
+            if not self._survey():
+                self._flat = False
+                self._survey()
+
+    def _survey(self) -> bool:
+        """Find columns and types; return whether no value is an object, as is presumed."""
+        types = needed("pyarrow", "reading JSON lines").types
         found: dict[str, Any] = {}
         self.n_rows = 0
-        with damaged(path):
-            for lines, first in self._blocks():
-                table = _read(lines, first, None)
-                self.n_rows += table.num_rows
-                for name, kind in zip(table.column_names, table.schema.types, strict=True):
-                    found[name] = kind if name not in found else _common(found[name], kind)
+        for lines, first in self._blocks():
+            table = _read(lines, first, None)
+            if self._flat and any(map(types.is_struct, table.schema.types)):
+                return False
+            self.n_rows += table.num_rows
+            for name, kind in zip(table.column_names, table.schema.types, strict=True):
+                found[name] = kind if name not in found else _common(found[name], kind)
         self.names, self.types = list(found), list(found.values())
+        return True
 
     def batches(self, columns: Sequence[int]) -> Iterator[Any]:
         arrow = needed("pyarrow", "reading JSON lines")
@@ -45,13 +60,51 @@ class JsonLines(TableFile):
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
         """Yield blocks of whole lines, and the number of the first line."""
+        if self._is_list:
+            yield _lines_of(self._items(), flat=self._flat), 1
+            return
         first = 1
         with open_utf8(self.path, self._encoding) as file:
             while lines := file.read(_BLOCK):
                 lines += file.readline()
                 if lines.strip():
-                    yield lines, first
+                    yield lines if self._flat else _lines_of(_rows(lines.decode(), first), flat=False), first
                 first += lines.count(b"\n")
+
+    def _items(self) -> list[dict[str, Any]]:
+        """Return the objects of a list."""
+        check_room(_PARSED * self.path.stat().st_size, f"the list in {self.path}")
+        with open_utf8(self.path, self._encoding) as file:
+            try:
+                items = json.loads(file.read())
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{self.path} is not JSON ({error}): correct it") from error
+        wrong = next((number for number, item in enumerate(items, 1) if not isinstance(item, dict)), None)
+        if wrong is not None:
+            raise DataError(f"{self.path}: item {wrong} of the list is not an object: write [{{...}}, {{...}}]")
+        return list(items)
+
+
+def _lines_of(rows: list[dict[str, Any]], *, flat: bool) -> bytes:
+    """Return objects as lines; those within them are taken apart if they are not `flat`."""
+    return "\n".join(json.dumps(row if flat else _flattened(row)) for row in rows).encode()
+
+
+def _flattened(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the values of the objects within it.
+
+    Examples
+    --------
+    >>> _flattened({"id": 7, "user": {"age": 31, "home": {"town": "Bonn"}}})
+    {'id': 7, 'user.age': 31, 'user.home.town': 'Bonn'}
+    """
+    found = dict[str, Any]()
+    for name, value in row.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": each for inner, each in _flattened(value).items()}
+        else:
+            found[name] = value
+    return found
 
 
 def _read(lines: bytes, first: int, schema: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from tnesi.data.column_names import find_label_column
 from tnesi.data.label_values import LABEL_BYTES, tidy_labels
 from tnesi.data.optional import needed
-from tnesi.data.readers.tables import Columns, TableSource
+from tnesi.data.readers.tables import Columns, NotNumbersError, TableSource
 from tnesi.data.source import Data, DataError, check_room, check_shape, damaged
 from tnesi.types import Array
 
@@ -35,6 +35,25 @@ class ParquetSource(TableSource):
                 raise self.columns.not_numbers(wrong)
             types = [schema.field(i).type for i in self.columns.features]
             self.dtype = np.result_type(*map(_numpy_type, types))
+        name = next(self._incomplete(), None)
+        if name is not None:
+            raise NotNumbersError(
+                "{path}: column {name!r} has missing values",
+                advice="fill them in, or remove the column or the rows",
+                path=path,
+                name=name,
+            )
+
+    def _incomplete(self) -> Iterator[str]:
+        """Yield the names of columns with missing values, which are known once they are read."""
+        with open_parquet(self.path) as file:
+            size = max(1, _BATCH_VALUES // self.n_features)
+            for batch in file.iter_batches(size, columns=self.feature_names):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    if column.null_count or (
+                        _numpy_type(column.type).kind == "f" and np.isnan(_to_numpy(column)).any()
+                    ):
+                        yield str(name)
 
     def batches(self, size: int) -> Iterator[list[Array]]:
         with open_parquet(self.path) as file:
@@ -80,8 +99,8 @@ def _check(file: Any, path: Path) -> None:
     # Do not inspect row groups or columns: pyarrow aborts the process if their metadata is damaged, while reading them
     # raises an error.
     names, n_rows, there = file.schema_arrow.names, file.metadata.num_rows, path.stat().st_size
-    if file.metadata.num_columns != len(names) or len(set(names)) < len(names):
-        raise DataError("{path} has nested columns or duplicate names", advice="flatten or rename them", path=path)
+    if file.metadata.num_columns < len(names) or len(set(names)) < len(names):
+        raise DataError("{path} has several columns of the same name", advice="rename them", path=path)
     if n_rows * len(names) > there * _MOST_PER_BYTE:
         raise DataError(
             "{path}: {n_rows} rows in {there} bytes are not plausible",
