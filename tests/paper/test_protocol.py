@@ -21,7 +21,7 @@ from tnesi.paper.table import wanted_runs
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("solver", ["em", "hebbian"])
 def test_all_protocols_can_be_read_and_built(name: str, quick: bool, solver: str) -> None:
-    if name in ("mnist-likelihood", "label-methods", "one-label") and solver == "hebbian":
+    if name in ("label-methods", "one-label") and solver == "hebbian":
         with pytest.raises(ValueError, match="EM only"):
             read_protocol(name, quick=quick, solver="hebbian")
         return

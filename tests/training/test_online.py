@@ -7,7 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
 
-from tnesi import PoissonMixture
+from tnesi import PoissonMixture, kernels
+from tnesi.execution import Local
 from tnesi.model.fields import Fields
 from tnesi.model.rows import normalize
 from tnesi.paper import EM, NeuralSimpletron, OnlineRule
@@ -87,6 +88,25 @@ def test_fields_that_no_row_keeps_are_found_again(digits: tuple[np.ndarray, np.n
     X, _ = digits
     mixture = learned_online(X, 300, max_iter=20, e_step="partial")
     assert np.unique(mixture.predict(X)).size > 270
+
+
+def test_lists_of_neighbors_are_rebuilt_now_and_then(
+    digits: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first pass, which is exact, and then after every other one."""
+    built: list[int] = []
+    passes: list[int] = []
+    own = kernels.build_lists
+
+    def counting(*arguments: Any) -> None:
+        built.append(len(passes))
+        own(*arguments)
+
+    monkeypatch.setattr(kernels, "build_lists", counting)
+    rule = OnlineRule(max_iter=7, e_step="partial")
+    run = Local(callback=lambda record: passes.append(record["iteration"]))
+    NeuralSimpletron(60, row_sum=180, rule=rule, random_state=0, execution=run).fit(digits[0], np.full(1797, -1))
+    assert built == [1, 2, 4, 6]
 
 
 @pytest.mark.parametrize("e_step", ["exact", "partial"])

@@ -11,11 +11,12 @@ from tnesi.data import Data
 from tnesi.execution.local import LocalEngine
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.classes import FieldClasses
-from tnesi.model.fields import Fields, draw_distinct, start_from_rows
+from tnesi.model.fields import Fields, draw_distinct, start_from_rows, start_hebbian
 from tnesi.model.free_energy import FreeEnergy
 from tnesi.model.rows import Rows, normalize, row_hashes
 from tnesi.paper.protocol import Labels, Protocol
 from tnesi.paper.run_folder import RunFolder
+from tnesi.paper.side_by_side import LOOK_AFTER
 from tnesi.search import ExactSearch, FullSearch, NeighborSearch, Search
 from tnesi.search.exact import log_likelihood
 from tnesi.system.progress import Progress, tell_iterations
@@ -23,6 +24,8 @@ from tnesi.system.threads import resolve_threads
 from tnesi.training.em import run_em
 from tnesi.training.mixture import FEWEST_NEIGHBORS
 from tnesi.training.monitor import Monitor
+from tnesi.training.online import OnlineState, learn_epoch, online_search
+from tnesi.training.rules import OnlineRule
 
 
 def wanted_curves(protocol: Protocol) -> list[tuple[Labels, int]]:
@@ -68,6 +71,31 @@ class _Curve:
         return kind(self._truncation, self._threads)
 
     def learn(self) -> None:
+        if self._protocol.solver == "em":
+            self._learn_em()
+        else:
+            self._learn_online()
+
+    def _learn_online(self) -> None:
+        """Learn by the published rule with exact E-steps."""
+        n_fields = int(self._protocol.parameters["n_components"])
+        rng = np.random.default_rng(self._seed)
+        state = OnlineState(start_hebbian(self._rows, None, n_fields, rng), rng)
+        truncation = None if self._truncation == "all" else self._truncation
+        search = online_search(n_fields, truncation, self._threads)
+        energy = FreeEnergy.of(self._rows, None, -np.log(n_fields), self._threads)
+        began, passes = time.perf_counter(), self._protocol.passes("all")
+        name = f"C' = {self._truncation}, mixture {self._seed}"
+        with single_threaded_blas():
+            for done in range(1, passes + 1):
+                seen = learn_epoch(state, self._rows, None, search, OnlineRule(), [], self._threads)
+                entry = {"iteration": done, "free_energy": energy.mean(seen.log_sum)}
+                entry["seconds"] = time.perf_counter() - began
+                self._progress.tell(f"{name}: pass {done} of {passes}, {entry['free_energy']:.3f} nats")
+                fields = Fields.from_weights(state.fields.w) if done in LOOK_AFTER or done == passes else state.fields
+                self._look(fields, entry, evaluate=fields is not state.fields)
+
+    def _learn_em(self) -> None:
         search = self._search()
         monitor = Monitor(
             tol=0.0, listener=tell_iterations(self._progress, f"C' = {self._truncation}, mixture {self._seed}")
@@ -81,21 +109,23 @@ class _Curve:
                 search,
                 monitor,
                 max_iter=self._protocol.iterations,
-                observe=lambda fields: self._look(fields, monitor),
+                observe=lambda fields: self._look(
+                    fields, monitor.history[-1], monitor.history[-1]["iteration"] in self._protocol.evaluate_at
+                ),
             )
         if monitor.interrupted:
             raise KeyboardInterrupt
 
-    def _look(self, fields: Fields, monitor: Monitor) -> None:
-        """Measure the exact likelihood of the sample, and the test error if its labels name the fields."""
+    def _look(self, fields: Fields, entry: dict[str, Any], evaluate: bool) -> None:
+        """Measure the exact likelihood of the sample and of the test rows, and the error if labels name the fields."""
         began = time.perf_counter()
-        entry = monitor.history[-1]
         point = {"iteration": entry["iteration"], "free_energy": entry["free_energy"]}
         point["seconds"] = entry["seconds"] - self._looked
-        if entry["iteration"] in self._protocol.evaluate_at:
+        if evaluate:
             truncation = len(fields) if self._truncation == "all" else self._truncation
-            energy = FreeEnergy.of(self._sample, None, -np.log(len(fields)), self._threads)
-            point["log_likelihood"] = energy.mean(log_likelihood(fields, self._sample, self._threads))
+            for name, rows in (("log_likelihood", self._sample), ("held_out", self._test)):
+                energy = FreeEnergy.of(rows, None, -np.log(len(fields)), self._threads)
+                point[name] = energy.mean(log_likelihood(fields, rows, self._threads))
             point["error"] = self._error(fields, min(truncation, 200))
         self.points.append(point)
         self._looked += time.perf_counter() - began

@@ -227,7 +227,11 @@ def read_protocol(
     if runs is not None:
         every = tuple(replace(method, runs=None) for method in protocol.methods)
         protocol = replace(protocol, runs=runs, methods=every)
-    em_only = protocol.kind == "likelihood" or any("labeling" in method.parameters for method in protocol.methods)
+    em_only = any("labeling" in method.parameters for method in protocol.methods)
+    if protocol.kind == "likelihood" and solver == "hebbian-partial":
+        raise InvalidParameterError(
+            "{name} compares exact E-steps", advice="pass hebbian as {solver}", parameter="solver", name=name
+        )
     if label_sets is not None:
         protocol = replace(protocol, label_sets=label_sets)
     if passes is not None and solver != "em":

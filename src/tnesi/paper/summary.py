@@ -23,8 +23,8 @@ def summarize(folder: RunFolder) -> list[dict[str, Any]]:
 
     Of labeling methods: the same without the paper, with the ``median``, the means of the calibration error, of the
     probability of the predicted classes (``confidence``) and of the seconds of the second layer, and how often which
-    method was ``chosen``. Of a likelihood: truncation, and ``free_energy``, ``log_likelihood`` and ``error`` after the
-    last iteration. Of weights: the records.
+    method was ``chosen``. Of a likelihood: truncation, and ``free_energy``, ``log_likelihood``, that of
+    the test rows (``held_out``) and ``error`` after the last iteration. Of weights: the records.
     """
     kind = folder.configuration.get("kind")
     if kind == "table":
@@ -132,7 +132,9 @@ def _likelihood(folder: RunFolder) -> list[dict[str, Any]]:
     for truncation in folder.configuration["truncations"]:
         ends = [r["curve"][-1] for r in folder.records if r["truncation"] == truncation]
         if ends:
-            keys = [key for key in ("free_energy", "log_likelihood", "error") if all(key in end for end in ends)]
+            keys = [
+                key for key in ("free_energy", "log_likelihood", "held_out", "error") if all(key in end for end in ends)
+            ]
             rows.append(
                 {"truncation": truncation, "iterations": ends[0]["iteration"]}
                 | {key: asdict(Summary.of([end[key] for end in ends])) for key in keys}

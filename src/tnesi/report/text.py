@@ -41,10 +41,10 @@ def text_tables(folder: RunFolder) -> list[TextTable]:
     """Return the results as tables: of errors, one per task."""
     configuration, found = folder.configuration, summarize(folder)
     if configuration["kind"] == "likelihood":
-        columns = ["C'", "iterations", "free energy", "log-likelihood", "test error %"]
+        columns = ["C'", "iterations", "free energy", "log-likelihood", "held out", "test error %"]
         rows = [
             [str(row["truncation"]), str(row["iterations"])]
-            + [_value(row.get(key)) for key in ("free_energy", "log_likelihood", "error")]
+            + [_value(row.get(key)) for key in ("free_energy", "log_likelihood", "held_out", "error")]
             for row in found
         ]
         return [TextTable(configuration["title"], columns, rows)]

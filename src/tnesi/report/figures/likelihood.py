@@ -24,6 +24,7 @@ def likelihood_pictures(records: list[Record], truncations: Sequence[object]) ->
     panels = (
         ("log-likelihood", "iteration", "log_likelihood", "Exact log-likelihood of a sample of training rows", False),
         ("log-likelihood-end", "iteration", "log_likelihood", "Mean log-likelihood in the last iterations", True),
+        ("held-out", "iteration", "held_out", "Exact log-likelihood of the test rows", False),
         ("free-energy", "iteration", "free_energy", "Truncated free energy, which learning increases", False),
         ("free-energy-end", "iteration", "free_energy", "Mean free energy in the last iterations", True),
         ("error-iterations", "iteration", "error", "Test error over the iterations", False),
@@ -76,7 +77,12 @@ def _panel(name: str, x: str, y: str, caption: str, curves: dict[object, list[Cu
     return Picture(name, figure, f"{caption}, by truncation C'. Final values: {values}.", caption)
 
 
-_UNIT = {"log_likelihood": "log-likelihood (nats)", "free_energy": "free energy (nats)", "error": "test error %"}
+_UNIT = {
+    "log_likelihood": "log-likelihood (nats)",
+    "held_out": "log-likelihood (nats)",
+    "free_energy": "free energy (nats)",
+    "error": "test error %",
+}
 
 
 def _scale(n: int) -> list[str]:
