@@ -13,6 +13,7 @@ from scipy import sparse
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.data import BlockSource, few_labels, open_data
+from tnesi.errors import InvalidDataError
 from tnesi.estimators import blocks as _blocks
 from tnesi.execution import spool, store
 from tnesi.model import activities
@@ -143,14 +144,15 @@ def test_all_zero_rows(counts: Any, tmp_path: Path, dtype: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.nan, "rows 256 to 511: .*NaN"), (-1, "rows 256 to 511: .*Negative"), (np.inf, "rows 256 to 511: .*infinity")],
+    [(np.nan, "in row 300: .*NaN"), (-1, "in row 300: .*Negative"), (np.inf, "in row 300: .*infinity")],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bad_values_are_named(counts: Any, tmp_path: Path, value: float, message: str, dtype: Any) -> None:
     counts = counts.astype(dtype)
     counts[300, 3] = value
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidDataError, match=message) as error:
         learned(mapped(counts, tmp_path))
+    assert error.value.row == 300
 
 
 def test_values_beyond_float32(counts: Any, tmp_path: Path) -> None:

@@ -61,12 +61,21 @@ def checked_blocks(
 
 
 def check_block(estimator: BaseEstimator, block: Array, start: int, *, reset: bool) -> Matrix:
-    """Check a block of rows; errors contain their indices."""
+    """Check a block of rows; errors name the first row with an invalid value, or else all of them."""
     try:
         return check_rows(estimator, block, reset=reset)
     except ValueError as error:
-        last = start + len(block) - 1
-        raise InvalidDataError(f"in rows {start} to {last}: {error}") from error
+        row = _first_invalid(block)
+        where = f"rows {start} to {start + len(block) - 1}" if row is None else f"row {start + row}"
+        raise InvalidDataError(f"in {where}: {error}", row=None if row is None else start + row) from error
+
+
+def _first_invalid(block: Array) -> int | None:
+    """Return the first row with a value that is negative or not finite."""
+    if block.ndim != 2 or block.dtype.kind not in "if":
+        return None
+    invalid = ~(np.isfinite(block) & (block >= 0)).all(axis=1)
+    return int(invalid.argmax()) if invalid.any() else None
 
 
 def _blocks(X: Any) -> Iterator[Array]:
