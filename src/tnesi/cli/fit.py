@@ -292,8 +292,7 @@ def _learn(classifier: SimpletronClassifier, found: Data, y: object, progress: P
 def _keep(
     model: Model, encoder: Encoder | None, found: Data, n_labels: int, output: Path, *, seed: int, training: bool
 ) -> None:
-    from sklearn.pipeline import Pipeline
-
+    from tnesi.encoders.choice import with_encoder
     from tnesi.model_file import save
 
     provenance = {
@@ -305,10 +304,7 @@ def _keep(
         "note": found.note,
         "columns": None if encoder else found.rows.feature_names,
     }
-    stored: Any = model
-    if encoder is not None:
-        name = "mixture" if type(model).__name__ == "PoissonMixture" else "classifier"
-        stored = Pipeline([("encoder", encoder), (name, model)])
+    stored = with_encoder(encoder, model)
     save(stored, output, provenance=provenance, image_shape=found.rows.image_shape, training=training)
 
 

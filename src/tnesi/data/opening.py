@@ -104,7 +104,7 @@ def _open_items(where: object) -> Data:
             return Data(array_source(np.asarray(where)), name="array")
         except (ValueError, TypeError) as error:
             known = isinstance(error, DataError)
-            raise error if known else DataError(f"this is no array of numbers: {error}") from error
+            raise error if known else DataError(f"not an array of numbers: {error}") from error
     if all(isinstance(item, os.PathLike) for item in items):
         return open_files([Path(item) for item in items])
     if all(isinstance(item, str | float) or item is None for item in items):

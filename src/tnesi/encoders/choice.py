@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from tnesi.data.opening import open_data
@@ -17,6 +18,7 @@ from tnesi.encoders.vectors import VectorEncoder
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 
+Model = TypeVar("Model", bound=BaseEstimator)
 Encoder = ImageEncoder | TextEncoder | TableEncoder | VectorEncoder
 EncoderName = Literal["images", "text", "table", "vectors"]
 ENCODERS: dict[str, type[Encoder]] = {
@@ -162,3 +164,10 @@ def make_classifier(
         encoder = ENCODERS[kind]()
     classifier = SimpletronClassifier(mixture, **parameters)
     return Pipeline([("encoder", "passthrough" if encoder is None else encoder), ("classifier", classifier)])
+
+
+def with_encoder(encoder: Encoder | None, model: Model) -> Model | Pipeline:
+    """Return the pipeline of an encoder and a model, or the model if there is no encoder."""
+    if encoder is None:
+        return model
+    return Pipeline([("encoder", encoder), ("mixture" if isinstance(model, PoissonMixture) else "classifier", model)])

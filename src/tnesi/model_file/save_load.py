@@ -42,7 +42,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import tnesi
-from tnesi.encoders.choice import Encoder
+from tnesi.encoders.choice import Encoder, with_encoder
 from tnesi.estimators.fitted_classifier import FittedClassifier
 from tnesi.estimators.neural_simpletron import NeuralSimpletron
 from tnesi.estimators.poisson_mixture import PoissonMixture
@@ -184,11 +184,11 @@ def load(file: str | Path | BinaryIO) -> Model | Pipeline:
             mixtures.append(PoissonMixture.from_learned(learned, names, own))
         encoder = None if header.encoder is None else _checked_encoder(header.encoder, arrays, mixtures[0])
         if header.kind == "mixture":
-            return mixtures[0] if encoder is None else Pipeline([("encoder", encoder), ("mixture", mixtures[0])])
+            return with_encoder(encoder, mixtures[0])
         models = tuple(mixture.model_ for mixture in mixtures)
         kind = NeuralSimpletron if header.kind == "network" else SimpletronClassifier
         classifier = kind.from_model(_read_classifier(models, header, arrays), mixtures, parameters)
-        return classifier if encoder is None else Pipeline([("encoder", encoder), ("classifier", classifier)])
+        return with_encoder(encoder, classifier)
 
 
 def read_header(file: str | Path | BinaryIO) -> Header:

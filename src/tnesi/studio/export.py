@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tnesi.data.formulas import escape_formula
 from tnesi.data.optional import needed
+from tnesi.encoders.choice import with_encoder
 from tnesi.model_file import save
 from tnesi.prediction import Predicted, csv_head, csv_lines, quoted
 from tnesi.studio.answers import View
@@ -152,4 +153,4 @@ def write_model(session: Session, learned: Learned, path: Path) -> None:
         "note": "labeled in the studio",
         "columns": None if learned.layer.encoder else rows.feature_names,
     }
-    save(learned.layer.with_encoder(model), path, provenance=provenance, image_shape=rows.image_shape)
+    save(with_encoder(learned.layer.encoder, model), path, provenance=provenance, image_shape=rows.image_shape)

@@ -15,10 +15,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 
 from tnesi.data.source import Data
-from tnesi.encoders.choice import Encoder
+from tnesi.encoders.choice import Encoder, with_encoder
 from tnesi.estimators.poisson_mixture import PoissonMixture, seed_of
 from tnesi.estimators.simpletron_classifier import SimpletronClassifier
 from tnesi.execution.settings import Local
@@ -142,10 +141,6 @@ class FirstLayer:
     def classifier(self, model: ClassifierModel, **parameters: Any) -> SimpletronClassifier:
         """Return a model on this first layer as an estimator."""
         return SimpletronClassifier.from_model(model, self.mixtures, {**self.parameters, **parameters})
-
-    def with_encoder(self, classifier: SimpletronClassifier) -> SimpletronClassifier | Pipeline:
-        """Return a pipeline of the encoder and a classifier, or only the latter where there is no encoder."""
-        return Pipeline([("encoder", self.encoder), ("classifier", classifier)]) if self.encoder else classifier
 
     @property
     def activities(self) -> sparse.csr_array:
@@ -271,7 +266,7 @@ def over_model(path: Path, data: Data, settings: Settings) -> FirstLayer:
 def to_bytes(layer: FirstLayer) -> bytes:
     """Return a first layer with its activities, but no labels, as the bytes of a model file."""
     content = BytesIO()
-    save(layer.with_encoder(layer.classifier(layer.model)), content)
+    save(with_encoder(layer.encoder, layer.classifier(layer.model)), content)
     return content.getvalue()
 
 
