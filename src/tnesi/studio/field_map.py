@@ -75,7 +75,7 @@ def _chosen(mass: Array) -> tuple[Array, Array]:
 
 
 def _features(layer: FirstLayer, fields: Array, seed: int) -> Array:
-    """Return what the fields are like: main directions and shares of clusters."""
+    """Return coordinates of the fields: main directions and shares of clusters."""
     w = np.sqrt(np.maximum(layer.fields(fields), 0))
     if w.shape[1] > 4 * _PROJECTED:
         w = w @ np.random.default_rng(seed).standard_normal((w.shape[1], _PROJECTED)).astype(w.dtype)

@@ -123,7 +123,7 @@ class FirstLayer:
 
     @property
     def seed(self) -> int:
-        """Of what is learned from labels."""
+        """Seed of learning from labels."""
         return seed_of(self.parameters["random_state"])
 
     @cached_property
@@ -134,7 +134,7 @@ class FirstLayer:
 
     @cached_property
     def labeler(self) -> Labeler:
-        """The part of learning from labels that needs no labels."""
+        """The computations of learning from labels that need no labels."""
         first_seed = seed_of(self.mixtures[0].random_state)
         return new_labeler(self.stored, self.model.sizes, first_seed, resolve_threads(None))
 

@@ -1,4 +1,4 @@
-"""What was learned from the answers: computed at once, immutable."""
+"""The result of learning from the answers, an immutable value."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Learned:
         return [] if self.model is None else alarms(self.model)
 
     def known(self) -> Known:
-        """Return what questions are chosen from."""
+        """Return the input for choosing questions."""
         names = np.array(self.names)
         if self.model is None:
             nothing = Known.nothing(self.label.size)

@@ -1,4 +1,4 @@
-"""The rows as people gave them, beside the encoded ones: how they are shown, and their fingerprint."""
+"""The original rows, before encoding: how they are shown, and their fingerprint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS_FROM = 100
 
 
 def shown_rows(data: Data, encoder: Encoder | None) -> Shown:
-    """Return how data are shown."""
+    """Return the way to show data."""
     original, names = data.original, data.rows.feature_names
     features = None if names is None or getattr(encoder, "model", None) is not None else Features(names)
     match original:
@@ -52,7 +52,7 @@ def _numbers(image_shape: tuple[int, int] | None, values: Matrix, names: Sequenc
 
 
 def fingerprint(data: Data) -> str:
-    """Return a hash of the rows as people gave them, whichever encoder they are learned with.
+    """Return a hash of the original rows, which does not depend on the encoder.
 
     Files count by their content: a folder may be moved.
     """

@@ -24,7 +24,7 @@ _TOLD_APART = 10
 _STILL = 0.003
 """Share of the rows that these answers may change."""
 _WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
-"""Rows that an estimate is worth before there is any label; where classes are clusters, the data tell of them too."""
+"""Rows that an estimate is worth before there is any label; where classes are clusters, the data are evidence, too."""
 _FEW_ROWS = 500
 """The estimate has half the weight with this number of rows: what looks clear may be chance."""
 _ALONE = 1e-3

@@ -1,4 +1,4 @@
-"""Opening a project file: a SQLite database of this program, whole, and of these data."""
+"""Opening a project file: a valid SQLite database of this program that belongs to the data."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def open_project(path: Path, fingerprint: str, name: str, n_rows: int) -> sqlite
 
 
 def _check(connection: sqlite3.Connection, path: Path, fingerprint: str, name: str, n_rows: int) -> None:
-    """Make the tables in a new file; in another one, see that it is whole and belongs to these data."""
+    """Make the tables in a new file; check that an existing one is valid and belongs to these data."""
     connection.execute("BEGIN EXCLUSIVE")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
@@ -89,7 +89,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _tables(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
-    """Return all that is defined in a file: its tables and indices, and triggers or views that others have put in."""
+    """Return all definitions in a file: tables and indices, and foreign triggers or views."""
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall())
 
 

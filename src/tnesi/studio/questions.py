@@ -1,4 +1,4 @@
-"""What to ask next: prepared ahead, so that the next question is there at once, and dealt out to those who ask."""
+"""The next questions: prepared in advance, so that they are available immediately, and distributed to clients."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plan(labeler: Labeler, known: Known, skips: Collection[int], n: int = AHEAD)
 
 
 def _later(labeler: Labeler, known: Known, exclude: Sequence[int], n: int) -> list[Suggestion]:
-    """Return what to ask when the few parts of the data have their labels.
+    """Return the questions when the few parts of the data have labels.
 
     Three of five questions look for more classes and two decide between known ones; from 40 labels on, all do. If
     classes are clear, questions are typical rows of small parts instead, since the few rows between classes say little
@@ -91,7 +91,7 @@ def _later(labeler: Labeler, known: Known, exclude: Sequence[int], n: int) -> li
 
 
 def _mixed(finding: Sequence[Suggestion], decisive: Sequence[Suggestion], n_labels: int) -> Iterator[Suggestion]:
-    """Take three of the first and two of the others in turn, by the number of labels that there will be then."""
+    """Alternate: three of the first, two of the others, by the number of labels at that time."""
     rows = {one.row for one in finding}
     kinds = [iter(finding), (one for one in decisive if one.row not in rows)]
     for at in range(n_labels, n_labels + len(finding) + len(decisive)):

@@ -1,4 +1,4 @@
-"""The web server: routes, the files of the page, and its life from start to end."""
+"""The web server: routes, the files of the page, start and shutdown."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class _Connection(H11Protocol):
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        if self.idle and self.cycle is self._last:  # no request since the last look
+        if self.idle and self.cycle is self._last:  # no request since the last check
             self.transport.abort()
         else:
             self._last = self.cycle
@@ -139,7 +139,7 @@ class _Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Serves a session; when it is to end it tells so to open streams, which would keep it waiting."""
+    """Serves a session; at shutdown it ends open streams, for which it would wait."""
 
     def __init__(self, session: Session, policy: AccessPolicy) -> None:
         self._session = session
@@ -152,7 +152,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield  # the command has them; uvicorn would send them again at the end, with tracebacks
+        yield  # the command handles them; uvicorn would send them again at the end, with tracebacks
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down within three seconds, however often it is called; open requests are aborted silently."""

@@ -83,7 +83,7 @@ def test_search_by_index_and_relabel(person: Any) -> None:
     for wrong in ("", "-1", "1397", "4x"):
         page.fill("#gallery-index", wrong)
         page.press("#gallery-index", "Enter")
-        page.wait_for_selector(".gallery-said:has-text('Give a number from 0 to 1,396')")
+        page.wait_for_selector(".gallery-said:has-text('Enter a number from 0 to 1,396')")
     page.fill("#gallery-index", "1396")
     page.press("#gallery-index", "Enter")
     page.wait_for_selector("#row-panel[open]")

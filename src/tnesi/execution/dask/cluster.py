@@ -204,7 +204,7 @@ def _report_lost_scheduler(client: Client) -> Iterator[None]:
     address = client.scheduler.address  # unknown once the client has lost its scheduler
     try:
         yield
-    except Exception as error:  # depends on what the client was doing
+    except Exception as error:  # depends on the state of the client
         if isinstance(error, (TypeError, ValueError)) or _answers(address, client.security):
             raise
         raise ClusterError(

@@ -4,7 +4,7 @@ import { kept } from "./dom.js";
 const TOKEN = "tnesi-token";
 const CLIENT = "tnesi-client";
 const PATIENCE = 15000; // milliseconds until a request counts as lost
-const LONG_PATIENCE = 300000; // for what is made first and may be large
+const LONG_PATIENCE = 300000; // for responses that take long to compute and may be large
 
 let token = null;
 
@@ -21,7 +21,7 @@ class ConnectionLost extends Error {
   }
 }
 
-/** Take the token out of the address, so that it is neither seen nor bookmarked. */
+/** Remove the token from the address, so that it is neither visible nor bookmarked. */
 export function takeToken() {
   const address = new URL(location.href);
   token = address.searchParams.get("token");
@@ -32,7 +32,7 @@ export function takeToken() {
   } else token = kept.get(TOKEN, "sessionStorage");
 }
 
-/** Without it the page could look, but nothing could be saved. */
+/** Without a token the page could show data but save nothing. */
 export const hasToken = () => Boolean(token);
 
 export function randomId() {
@@ -40,7 +40,7 @@ export function randomId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** This tab's own name, the same after a reload. */
+/** The identifier of this tab, the same after a reload. */
 export const client = kept.get(CLIENT, "sessionStorage") ?? randomId();
 kept.set(CLIENT, client, "sessionStorage");
 
@@ -70,12 +70,12 @@ async function send(method, where, body, patience = PATIENCE) {
   try {
     said = (await response.json()).error ?? said;
   } catch {
-    // not JSON: the number has to do
+    // not JSON: the status must suffice
   }
   throw new ApiError(response.status, said);
 }
 
-/** Read what a response holds, unless it is cut off in the middle. */
+/** Read the body of a response; a truncated one is an error. */
 async function whole(reading) {
   try {
     return await reading;
@@ -93,12 +93,12 @@ export const get = (where, query) => json("GET", path(where, query));
 export const post = (where, body) => json("POST", where, body);
 export const remove = (where, query) => json("DELETE", path(where, query));
 
-/** Fetch a picture without the cache: after a restart the same address has another one. */
+/** Fetch a picture without the cache: after a restart its address may have a different one. */
 export async function picture(where) {
   return createImageBitmap(await (await send("GET", where)).blob());
 }
 
-/** Fetch an export and hand it to the browser as a download. */
+/** Fetch an export and start a download in the browser. */
 export async function download(where, name) {
   const response = await send("GET", where, undefined, LONG_PATIENCE);
   const address = URL.createObjectURL(await whole(response.blob()));

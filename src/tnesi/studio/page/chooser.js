@@ -7,7 +7,7 @@ const LONGEST_NAME = 100;
 const LEAST_SHARE = 0.005; // smallest guess to show
 let boxes = 0;
 
-/** The class that is meant by what was typed: the same name, or one that differs in case only (not for single letters). */
+/** Find the class with a typed name; except for single letters, case is ignored. */
 function meant(typed) {
   const name = typed.trim();
   const classes = now.state?.classes ?? [];
@@ -49,7 +49,7 @@ export class Chooser {
       this.input.blur();
     });
     this.disabled = false; // while an answer is being saved: names can be typed for the next question
-    this.closed = false; // where there is nothing to answer
+    this.closed = false; // if there is no question
     this.#tell();
   }
 
@@ -68,7 +68,7 @@ export class Chooser {
       const share = guessed >= LEAST_SHARE ? guessed : undefined;
       const [key, name, figure, bar] = ["kbd", ".choice-name", ".choice-share", ".guess > span"].map((part) => button.querySelector(part));
       setText(key, one.key ?? "");
-      key.hidden = !one.key || one.key === one.name; // then the name is drawn as the key
+      key.hidden = !one.key || one.key === one.name; // the name serves as the key
       name.classList.toggle("is-key", one.key === one.name);
       setText(name, one.name);
       setText(figure, share === undefined ? "" : percent(share, 0));
@@ -92,7 +92,7 @@ export class Chooser {
       el("kbd"), " ", el("span", { class: "choice-name" }), " ", el("span", { class: "choice-share" }), el("span", { class: "guess" }, el("span")),
     );
     button.addEventListener("click", (event) => {
-      if (event.detail > 1) return; // the second half of a double click: the next example is not meant
+      if (event.detail > 1) return; // the second half of a double click does not apply to the next example
       this.choose(label, event.detail === 0 ? "keyboard" : "pointer");
     });
     return button;
@@ -113,7 +113,7 @@ export class Chooser {
     this.choose(label, "typed");
   }
 
-  /** Start a name with what was typed. */
+  /** Start a name with the typed character. */
   begin(text) {
     if (this.closed) return;
     this.input.focus();
@@ -126,7 +126,7 @@ export class Chooser {
     this.#tell();
   }
 
-  /** Mark what was chosen until the server has it. */
+  /** Mark the choice until the server has saved it. */
   mark(label) {
     for (const button of this.list.children) button.classList.toggle("chosen", label !== null && button.dataset.key === label);
   }

@@ -1,4 +1,4 @@
-// Colors of the classes: twenty that people with and without color blindness tell apart, then shades of them.
+// Colors of the classes: twenty that are distinct with and without color blindness, then shades of them.
 // The first seven are Okabe and Ito's; the others were chosen for a large smallest distance in CIELAB, over normal
 // sight, protanopia, deuteranopia and tritanopia (Machado's matrices): 16 among the first twelve, 13 among all.
 
@@ -38,6 +38,6 @@ export const isDark = () =>
     ? document.documentElement.dataset.theme === "dark"
     : matchMedia("(prefers-color-scheme: dark)").matches;
 
-/** Surface and ink of the theme, for what is drawn on a canvas. */
+/** Surface and ink of the theme, for canvases. */
 export const themeColors = () =>
   isDark() ? { surface: [38, 42, 49], ink: [240, 242, 246], strong: 0.72 } : { surface: [236, 237, 240], ink: [20, 22, 28], strong: 0.78 };

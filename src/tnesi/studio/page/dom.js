@@ -26,7 +26,7 @@ export function icon(path) {
   return svg("svg", { class: "icon", viewBox: "0 0 20 20", "aria-hidden": "true" }, svg("path", { d: path }));
 }
 
-/** Set text only where it changes: nothing is read out or drawn again without need. */
+/** Set text only if it changes, so that screen readers do not repeat it. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -50,7 +50,7 @@ export function keep(parent, items, keyOf, make, update) {
   for (const node of old.values()) node.remove();
 }
 
-/** Say something to people who listen to the page. */
+/** Announce a text to screen readers. */
 export function announce(text) {
   const live = document.getElementById("live");
   live.textContent = "";
@@ -71,16 +71,16 @@ export const count = (number) => whole.format(Math.round(number));
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-/** A share as percent, with a decimal where it tells something. */
+/** A share as percent, with a decimal if it is informative. */
 export function percent(share, digits) {
   const value = 100 * share;
   if (digits === undefined) digits = value > 0 && (value < 10 || (value > 99 && value < 100)) ? 1 : 0;
   let text = value.toFixed(digits);
-  if (Number(text) === 100 && value < 100) text = "99.9"; // never "all" unless it is all
+  if (Number(text) === 100 && value < 100) text = "99.9"; // 100 % only if it is exact
   return `${text} %`;
 }
 
-/** What is kept in the browser, for good or in this tab ("sessionStorage"); storage may be switched off. */
+/** Browser storage, permanent or of this tab ("sessionStorage"); it may be disabled. */
 export const kept = {
   get(key, place = "localStorage") {
     try {
@@ -94,7 +94,7 @@ export const kept = {
       if (value === null) window[place].removeItem(key);
       else window[place].setItem(key, value);
     } catch {
-      // it then lasts as long as the page
+      // kept only as long as the page
     }
   },
 };

@@ -1,4 +1,4 @@
-// The panel of a field: what it looks like, what it stands for, and the examples nearest to it.
+// The panel of a field: its picture, its share of the data, and the nearest examples.
 import { get } from "./api.js";
 import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
@@ -25,7 +25,7 @@ export function startField(picture) {
   panel.body.append(
     el("div", { class: "example" }, parts.frame, parts.facts),
     el("h3", {}, "Nearest examples"),
-    el("p", { class: "hint" }, `Press one to label it. ${TILES_SAY}`),
+    el("p", { class: "hint" }, `Select one to label it. ${TILES_SAY}`),
     parts.list,
     el("h3", {}, "Fields like this"),
     parts.neighbors,

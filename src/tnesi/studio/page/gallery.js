@@ -12,7 +12,7 @@ const parts = {};
 const asked = { class: "", order: "certain", labeled: "", offset: 0 };
 let rows = [];
 let total = 0;
-let drawnAt = null; // the answers that the rows on the page reflect
+let drawnAt = null; // the answers reflected by the rows on the page
 let visible = false;
 let turn = 0;
 
@@ -70,7 +70,7 @@ function page(step) {
 
 async function search() {
   const row = knownRow(parts.index.value);
-  const error = row === null ? `Give a number from 0 to ${count(now.state.data.rows - 1)}.` : await openRow(row);
+  const error = row === null ? `Enter a number from 0 to ${count(now.state.data.rows - 1)}.` : await openRow(row);
   if (error) setText(parts.said, error);
 }
 

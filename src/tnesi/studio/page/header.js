@@ -1,4 +1,4 @@
-// The top of the page: the data, what is going on, themes, exports, and the banner when something is wrong.
+// The top of the page: data, status, themes, exports, and the banner for errors.
 import { download, path } from "./api.js";
 import { isDark } from "./colors.js";
 import { capital, count, el, kept, plural, setText } from "./dom.js";
@@ -120,7 +120,7 @@ function render(state) {
   renderBanner();
 }
 
-/** What should be known of the data: labels that came with them, and files that were left out. */
+/** Notes about the data: existing labels, and skipped files. */
 function renderNotes({ notes = [], skipped }) {
   const card = by("notes");
   const lines = [...notes];

@@ -1,4 +1,4 @@
-// The help: what the keys do, and what the figures mean.
+// The help: keys, and the meaning of the figures.
 import { el, setText } from "./dom.js";
 import { Panel } from "./panel.js";
 
@@ -26,7 +26,7 @@ const WORDS = [
 export function startHelp() {
   panel = new Panel("help-panel", "centered");
   setText(panel.title, "How to label");
-  panel.body.tabIndex = 0; // nothing else in it takes the focus, and it may have to be scrolled
+  panel.body.tabIndex = 0; // it has no other focusable element and may need scrolling
   panel.body.append(
     el("p", {}, "Label one example at a time. The program asks about the most informative ones; ten answers are often enough. If a name begins with the key of a class, press Enter first."),
     el("h3", {}, "Keys"),

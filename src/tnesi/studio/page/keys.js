@@ -1,4 +1,4 @@
-// Keys, wherever the focus is, unless text is being typed or a panel is open. See the help for what they do.
+// Keyboard shortcuts, active unless text is being typed or a panel is open; the help lists them.
 import { openHelp } from "./help.js";
 import { topPanel } from "./panel.js";
 import { notice } from "./notice.js";
@@ -12,7 +12,7 @@ const BOUNCE = 80; // milliseconds: the same key this soon after itself is one p
 let lastLetter = -Infinity; // when a letter last answered a question
 let last = { key: "", time: -Infinity };
 
-/** The class with that key: the very character, else the other case of it. */
+/** The class with that key: the exact character, or else its other case. */
 function classWithKey(key) {
   const classes = now.state?.classes ?? [];
   return classes.find((one) => one.key === key) ?? classes.find((one) => one.key !== null && one.key?.toLowerCase() === key.toLowerCase());
@@ -20,7 +20,7 @@ function classWithKey(key) {
 
 const isLetter = (key) => /^\p{L}$/u.test(key);
 
-/** Whether the element takes characters itself. */
+/** Whether the element accepts text. */
 const takesText = (node) => node instanceof HTMLElement && (node.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(node.tagName));
 
 /** Enter presses these. */
@@ -30,7 +30,7 @@ export function startKeys() {
   document.addEventListener("keydown", onKey);
 }
 
-/** Whether a key is pressed for the second time by the same push of a finger. */
+/** Whether a key press is a bounce of the previous one. */
 function bounces({ key, timeStamp, repeat }) {
   const same = repeat || (key === last.key && timeStamp - last.time < BOUNCE);
   last = { key, time: timeStamp };

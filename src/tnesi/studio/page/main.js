@@ -1,4 +1,4 @@
-// The page of the labeling studio: puts the parts together and opens the line to the server.
+// The page of the labeling studio: assembles the parts and connects to the server.
 import { takeToken } from "./api.js";
 import { openField, startField } from "./field.js";
 import { hideGallery, showGallery, startGallery } from "./gallery.js";

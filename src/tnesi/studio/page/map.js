@@ -65,7 +65,7 @@ export function startMap() {
 function rest() {
   parts.cursor.hidden = true;
   const more = parts.scroll.scrollWidth > parts.scroll.clientWidth || parts.scroll.scrollHeight > parts.scroll.clientHeight;
-  const text = "Each tile is a field: a typical pattern, found without labels. Press one to see its examples.";
+  const text = "Each tile is a field: a typical pattern, found without labels. Select one to see its examples.";
   setText(parts.said, painter.map?.cells.length ? text + (more ? " Scroll to see the rest of the map." : "") : " ");
 }
 
@@ -121,7 +121,7 @@ function onKey(event) {
   }
 }
 
-/** As large as the place allows; never too small to be seen or touched. */
+/** As large as the space allows, but never too small to see or touch. */
 function fit() {
   if (!painter.map?.cells.length || parts.scroll.clientWidth === 0) return;
   const least = matchMedia("(pointer: coarse)").matches ? SMALLEST_TOUCHED : SMALLEST;
@@ -150,7 +150,7 @@ async function fromState(state) {
   keep(parts.legend, state.classes, (one) => one.name, (one) => el("li", {}, el("span", { class: "swatch" }), el("span", {}, one.name)), (line, one) => paint(line, one.color));
   if (loading) return;
   if (state.map_version === version && state.answers.learned === learned) return;
-  if (!state.map_version && version === null) return; // there is none yet
+  if (!state.map_version && version === null) return; // no map yet
   loading = true;
   try {
     await load(state);

@@ -7,7 +7,7 @@ import { classColor, css, isDark, mix, themeColors } from "./colors.js";
 const FADE = 320; // milliseconds from old colors to new ones
 const SMALLEST_WORD = 8; // pixels: words that would be smaller are cut
 const LINE = 13; // pixels
-const WEAK = 0.2; // strength of a class that is hardly certain
+const WEAK = 0.2; // strength of the color of an uncertain class
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -30,7 +30,7 @@ export class MapPainter {
     this.frame = 0;
   }
 
-  /** Take another map: its cells and their pictures. Nothing is drawn before these are there. */
+  /** Show another map: its cells and their pictures. Nothing is drawn before these are loaded. */
   async take(map) {
     const sheet = map.sheet ? await picture(map.sheet) : null;
     this.map = map;
@@ -39,7 +39,7 @@ export class MapPainter {
     this.from = this.to = [];
   }
 
-  /** The pictures in the ink of the theme: ink is where they are as dark, or as light, as it is. */
+  /** The pictures in the ink of the theme. */
   #inked() {
     if (!this.sheet || this.ink) return this.ink;
     if (hasPhotos()) return (this.ink = this.sheet);
@@ -124,7 +124,7 @@ export class MapPainter {
     const share = kind() === "profile" || hasPhotos() ? 0.76 : 1; // photographs are framed by the color of their class
     const [w, h] = kind() === "profile" ? [share * side, share * side] : [share * width * scale, share * height * scale];
     context.imageSmoothingEnabled = scale < 1;
-    const edge = scale < 1 ? 0.5 : 0; // smoothing would take up the neighbors' pixels
+    const edge = scale < 1 ? 0.5 : 0; // smoothing would include pixels of neighbors
     context.drawImage(
       this.ink, (i % columns) * width + edge, Math.floor(i / columns) * height + edge, width - 2 * edge, height - 2 * edge,
       x + (side - w) / 2, y + (side - h) / 2, w, h,
@@ -151,7 +151,7 @@ export class MapPainter {
     context.restore();
   }
 
-  /** A field's picture for a panel, at its own size; null where there are no pictures or the map leaves it out. */
+  /** The picture of a field at its original size; null if there are no pictures or the field is not on the map. */
   pictureOf(field) {
     const i = this.map?.cells.findIndex((cell) => cell.field === field) ?? -1;
     if (i < 0) return null;

@@ -1,11 +1,11 @@
-// One line beside the buttons of the question: what just happened.
+// One line beside the buttons of the question: the last event.
 import { el, setText } from "./dom.js";
 
 export const line = el("p", { class: "notice", role: "status" });
 
 let fading = null;
 
-/** Say what just happened; a warning ("warning") stands out, and what is `lasting` stays until something else happens. */
+/** Show an event; a "warning" is highlighted, and a `lasting` text stays until the next event. */
 export function notice(text, lasting = false, kind = "") {
   clearTimeout(fading);
   setText(line, text);

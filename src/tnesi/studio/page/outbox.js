@@ -23,7 +23,7 @@ function changed(entry) {
   for (const listener of listeners) listener(entry);
 }
 
-/** Where unsaved answers are kept; what an earlier page left there is sent now. */
+/** Open the storage of unsaved answers, and send those of an earlier page. */
 export function openOutbox(project) {
   if (prefix !== null) return;
   prefix = `tnesi-unsaved:${project}:`;
@@ -33,7 +33,7 @@ export function openOutbox(project) {
       if (key.startsWith(prefix)) found.push(JSON.parse(localStorage.getItem(key)));
     }
   } catch {
-    // storage is switched off, or not ours
+    // storage is disabled, or has foreign content
   }
   found.sort((a, b) => a.time - b.time);
   for (const entry of found) queue.push({ ...entry, state: "waiting", adopted: true });
@@ -42,7 +42,7 @@ export function openOutbox(project) {
 
 /**
  * Put an answer in the queue. `kind` is label, skip, undo, clear or rename.
- * The promise ends when the server has it (with its response) or refuses it.
+ * The promise resolves to the server's response, or rejects if the server refuses the answer.
  */
 export function give(kind, what) {
   const entry = { kind, ...what, client, request: randomId(), time: Date.now(), state: "sending" };
@@ -52,14 +52,14 @@ export function give(kind, what) {
     entry.resolve = resolve;
     entry.reject = reject;
   });
-  entry.saved.catch(() => {}); // whoever asks for it handles it
+  entry.saved.catch(() => {}); // callers handle the error
   queue.push(entry);
   changed(entry);
   work();
   return entry;
 }
 
-/** Try at once, as the connection is back. */
+/** Retry immediately, since the connection is back. */
 export function hurry() {
   wake?.();
 }

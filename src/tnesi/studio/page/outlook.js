@@ -17,7 +17,7 @@ export function startOutlook() {
   watch(render);
 }
 
-/** For those who listen: the figures after each answer, in one sentence. */
+/** For screen readers: the figures after each answer, in one sentence. */
 function inWords(state) {
   const error = state.error_estimate;
   const said = error ? `, expected error ${percent(error.value, 1)}, likely ${range(error.low, error.high)}` : "";
@@ -67,7 +67,7 @@ function renderError(state) {
 
 const range = (low, high) => `${(100 * low).toFixed(1)} to ${percent(high, 1)}`;
 
-/** A small line of what a figure has been so far. */
+/** A sparkline of the past values of a figure. */
 function spark(place, points, top, name) {
   const drawn = points.join();
   if (place.dataset.drawn === drawn) return;

@@ -9,7 +9,7 @@ export class Panel {
     close.addEventListener("click", () => this.close());
     this.node = el("dialog", { id, class: `panel ${kind}`, "aria-labelledby": `${id}-title` }, el("div", { class: "panel-head" }, this.title, close), this.body);
     this.node.addEventListener("click", (event) => {
-      if (event.target === this.node) this.close(); // beside the panel
+      if (event.target === this.node) this.close(); // outside of the panel
     });
     this.node.addEventListener("close", () => this.closed?.());
     document.body.append(this.node);

@@ -1,10 +1,10 @@
-// What an example looks like: a picture, a profile of bars, its top words, a text, or the row of a table.
+// How examples are shown: a picture, a profile of bars, top words, a text, or the row of a table.
 import { get, path } from "./api.js";
 import { count, el, plural, svg } from "./dom.js";
 import { now } from "./state.js";
 
 const SHEET_COLUMNS = 16;
-const NAMED_BARS = 24; // as many names as can be read
+const NAMED_BARS = 24; // maximum number of readable names
 const LARGE = 640; // pixels of a photograph beside the question
 const WHOLE = 4096;
 const FEW_BARS = 6; // with more, name, number and bar are on one line
@@ -15,10 +15,10 @@ const isText = () => ["words", "document", "table"].includes(kind());
 
 const rowPicture = (row, size) => path(`/api/pictures/row/${row}.png`, { size });
 
-/** A row by its number and, where it is one, its file. */
+/** The name of a row: its number and file, if any. */
 export const rowName = ({ row, file }) => (file ? `row ${row} · ${file}` : `row ${row}`);
 
-/** Load a picture; null if it does not come. */
+/** Load a picture; null on failure. */
 export async function loaded(source) {
   const image = new Image();
   image.src = source;
@@ -30,7 +30,7 @@ export async function loaded(source) {
   }
 }
 
-/** Show an example large: `what` has row, and what the server sends for this kind of data. */
+/** Show a large example: `what` has the row and the server's details for this kind of data. */
 export async function largePicture(what, name) {
   if (what.columns) return tableRow(what, name);
   if (typeof what.text === "string") return documentText(what, name);
@@ -138,7 +138,7 @@ export async function drawTiles(rows, canvases) {
   });
 }
 
-/** The place of a small picture, or the row in a few words. */
+/** The placeholder of a small picture, or a few words about the row. */
 export function smallPicture(row) {
   if (isText()) return el("span", { class: "tile-words" }, row.snippet || row.words?.join(", ") || "no words");
   return el("canvas", { class: "tile-picture", width: 1, height: 1 });

@@ -10,15 +10,15 @@ import { classOf, now, watch } from "./state.js";
 
 const TRAIL = 6;
 const MOST_WAITING = 20;
-const SLOW = 350; // milliseconds after which a save is worth a word
+const SLOW = 350; // milliseconds after which a pending save is mentioned
 
 const parts = {};
 const trail = [];
-let shown = null; // the question on the page, only once its picture is there
+let shown = null; // the question on the page, once its picture is loaded
 let coming = null; // the question whose picture is being loaded
 let trailKey = null; // where the last answers are kept in the browser
 let pending = null; // the answer to `shown`, until the next question is on the page
-const waiting = []; // answers typed meanwhile, for the next questions
+const waiting = []; // answers typed in advance, for the next questions
 
 export function startQuestion() {
   const body = document.getElementById("question-body");
@@ -51,7 +51,7 @@ function fromState(state) {
   render();
 }
 
-/** Put a question on the page as soon as it can be seen: no key answers what is not there yet. */
+/** Show a question once its picture is loaded; before that, keys do not answer it. */
 async function present(question) {
   coming = question;
   if (!question) {
@@ -71,7 +71,7 @@ async function present(question) {
   waiting.shift()?.();
 }
 
-/** What the program is doing until the first question comes. */
+/** The status until the first question. */
 function waitingFor({ phase, progress }) {
   if (phase !== "training" || !progress?.text) return "";
   const share = progress.share > 0 ? ` (${percent(progress.share, 0)})` : "";
@@ -120,7 +120,7 @@ function recallTrail(project) {
   try {
     trail.unshift(...(JSON.parse(kept.get(trailKey, "sessionStorage")) ?? []));
   } catch {
-    // not ours
+    // foreign content
   }
 }
 
@@ -162,12 +162,12 @@ function fromOutbox(entry) {
   if (outbox.unsaved() === 0) setTimeout(goOn); // after the code that posted the answer has handled the response
 }
 
-/** The newest state may have come before the last acknowledgement, and no other one may follow. */
+/** The newest state may have arrived before the last acknowledgement, with no later one to follow. */
 function goOn() {
   if (now.state) fromState(now.state);
 }
 
-/** Keep an answer that is typed before the next question is on the page; nothing that is typed is lost. */
+/** Keep an answer typed before the next question is on the page; no typed text is lost. */
 function wait(act) {
   if (waiting.length < MOST_WAITING) waiting.push(act);
 }
@@ -208,9 +208,9 @@ async function give(kind, what, said) {
   return entry;
 }
 
-/** Go on with the question that came with the acknowledgement. */
+/** Continue with the question in the acknowledgement. */
 function next(entry, response) {
-  if (outbox.unsaved() > 0) return; // something else was given meanwhile, its response counts
+  if (outbox.unsaved() > 0) return; // another answer is pending; its response counts
   if (!response.question) pending = null;
   if (response.question && response.question.row === shown?.row && entry.row === undefined) {
     pending = null;
@@ -245,7 +245,7 @@ export async function undo() {
   }
 }
 
-/** What an undo has done; a row that has a label again is none that is asked for. */
+/** Describe an undo; a row that has a label again is not asked about. */
 function takenBack(undone) {
   if (!undone) return "Undone";
   if (undone.kind === "rename") return `Undone: renaming ${undone.old} to ${undone.label}`;
@@ -262,7 +262,7 @@ export function inView() {
   return false;
 }
 
-/** A class has another name: the last answers tell it, and the old one again when that is undone. */
+/** After a class is renamed, show its new name in the last answers; undo restores the old one. */
 export function renameTrail(old, name, back = false) {
   for (const entry of trail) {
     if (back && entry.label === name && entry.before?.at(-1) === old) entry.label = entry.before.pop();

@@ -1,4 +1,4 @@
-// The panel of one row: what it looks like, what it is taken for, and another label for it.
+// The panel of one row: its picture, its predicted class, and a new label.
 import { get } from "./api.js";
 import { Chooser } from "./chooser.js";
 import { paint } from "./colors.js";
@@ -101,7 +101,7 @@ async function give(kind, what, label) {
     announce(label === null ? `Removed the label of row ${row}.` : `Row ${row} is now labeled ${label}.`);
     if (shown?.row === row) panel.close();
   } catch {
-    if (shown?.row === row) openRow(row); // refused: show what holds
+    if (shown?.row === row) openRow(row); // refused: show the saved state
   }
 }
 

@@ -1,4 +1,4 @@
-// The classes with their sizes, and the labels that are worth another look.
+// The classes with their sizes, and the labels to check.
 import { paint } from "./colors.js";
 import { capital, count, el, icon, keep, percent, plural, setText } from "./dom.js";
 import { notice } from "./notice.js";
@@ -97,7 +97,7 @@ function startRename() {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = input.value.trim();
-    const old = renamed; // another one may be chosen while this is saved
+    const old = renamed; // another class may be selected while this one is saved
     if (!name || name === old) return panel.close();
     if (labelsOf(name) && joined !== name) {
       joined = name;

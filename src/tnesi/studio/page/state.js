@@ -1,8 +1,8 @@
-// What the server last said, and the line over which it says it.
+// The last state from the server, and the connection.
 import { ApiError, client, get, hasToken, path } from "./api.js";
 import { openOutbox } from "./outbox.js";
 
-const SILENCE_WHEN_HIDDEN = 20000; // a hidden tab gives its connection back: browsers have six per server
+const SILENCE_WHEN_HIDDEN = 20000; // a hidden tab closes its connection: browsers allow six per server
 const FIRST_WAIT = 400;
 const LONGEST_WAIT = 4000;
 
@@ -34,7 +34,7 @@ function setLine(line) {
   for (const listener of lineListeners) listener(line);
 }
 
-/** In the order of their keys, so that they are found at a glance; those without one as they came. */
+/** Classes in the order of their keys; those without a key in order of appearance. */
 const byKey = (classes) =>
   classes.toSorted((a, b) => {
     if (a.key === null || b.key === null) return (a.key === null) - (b.key === null);
@@ -49,7 +49,7 @@ function take(state, fresh) {
   tell();
 }
 
-/** Ask for the state once more, e.g. to learn why the line broke. */
+/** Request the state again, for example to find out why the connection broke. */
 async function ask() {
   if (!hasToken()) {
     setLine("stranger");

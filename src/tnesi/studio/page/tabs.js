@@ -19,7 +19,7 @@ export function startTabs() {
   }
 }
 
-/** Show a tab; what else is passed goes to those who listen. */
+/** Show a tab; further arguments are passed to its listeners. */
 export function showTab(name, ...rest) {
   for (const one of order) {
     const tab = document.getElementById(`tab-${one}`);

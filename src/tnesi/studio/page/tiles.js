@@ -1,4 +1,4 @@
-// Rows as small pictures that can be pressed: in the panel of a field, in the gallery, among the conflicts.
+// Rows as tiles: in the panel of a field, in the gallery, and among the conflicts.
 import { paint } from "./colors.js";
 import { el, percent, setText } from "./dom.js";
 import { drawTiles, rowName, smallPicture } from "./pictures.js";
@@ -22,7 +22,7 @@ export function showTiles(list, rows, open) {
   return drawTiles(rows.map((row) => row.row), tiles.map((tile) => tile.querySelector("canvas")));
 }
 
-/** Say on a tile what its row is: by its label, else by the guess. */
+/** Write the class of a row on its tile: its label, or else the prediction. */
 export function nameTile(line, row) {
   const button = line.firstElementChild;
   const name = row.label ?? row.predicted;
