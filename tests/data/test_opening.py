@@ -168,7 +168,7 @@ def test_frames(frame: Any) -> None:
         (np.arange(3), {}, "1 dimensions"),
         (np.zeros((2, 3, 4, 5)), {}, "4 dimensions"),
         ([["a"]], {}, "(save|convert) it (as|to) numbers"),
-        ([[1], [1, 2]], {}, "no array of numbers"),
+        ([[1], [1, 2]], {}, "not an array of numbers"),
         (np.eye(2), {"labels": [1, 2, 3]}, "labels of shape 3 for 2 rows"),
         (np.eye(2), {"labels": [0.5, 1]}, "0.5 is not an integer"),
         (np.eye(2), {"label_column": 0}, "label_column is for tables"),
