@@ -49,6 +49,7 @@ default_role = "py:obj"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from tnesi import PoissonMixture, SimpletronClassifier
 from tnesi.model_selection import SemiSupervisedKFold, labeled_scorer
@@ -106,3 +109,35 @@ def test_labels_among_missing_ones_are_scored(digits: tuple[Any, Any]) -> None:
     for scoring in (None, labeled_scorer("accuracy")):
         found = cross_val_score(model, X, y, cv=SemiSupervisedKFold(2), scoring=scoring, error_score="raise")
         assert (found > 0.5).all()  # chance is 0.1
+
+
+@pytest.fixture
+def routing() -> Any:
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_are_routed_through_a_pipeline(few: tuple[Any, Any]) -> None:
+    X, y = few
+    weight = np.where(np.arange(600) < 300, 2.0, 1.0)
+    clf = fast().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    pipe = make_pipeline(MinMaxScaler(), clf).fit(X, y, sample_weight=weight)
+    scaled = pipe[0].transform(X)
+    np.testing.assert_array_equal(pipe[-1].predict_proba(scaled), fast().fit(scaled, y, weight).predict_proba(scaled))
+    labeled, share = y >= 0, np.linspace(0, 1, 600)
+    expected = accuracy_score(y[labeled], pipe.predict(X[labeled]), sample_weight=share[labeled])
+    assert pipe.score(X[labeled], y[labeled], sample_weight=share[labeled]) == pytest.approx(expected)
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_are_routed_to_the_labeled_rows(few: tuple[Any, Any]) -> None:
+    X, y = few
+    weight = np.random.default_rng(0).uniform(0, 1, 600)
+    scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+    clf = fast().set_fit_request(sample_weight=False)
+    folds = SemiSupervisedKFold(2)
+    found = cross_validate(clf, X, y, params={"sample_weight": weight}, cv=folds, scoring=labeled_scorer(scorer))
+    for score, (train, test) in zip(found["test_score"], folds.split(X, y), strict=True):
+        predicted = fast().fit(X[train], y[train]).predict(X[test])
+        assert score == pytest.approx(accuracy_score(y[test], predicted, sample_weight=weight[test]))

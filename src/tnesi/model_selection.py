@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from tnesi.errors import InvalidDataError
 from tnesi.labeling.labels import encode_labels, given_labels
@@ -94,6 +95,7 @@ def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: object = -
     ----------
     scoring : str, callable or None, default=None
         What to compute on the labeled rows: the name of a score, a scorer, or None for the `score` of the estimator.
+        With metadata routing, a scorer that has requested ``sample_weight`` gets the weights of these rows.
     unlabeled : object, default=-1
         The marker of rows without a label.
 
@@ -132,3 +134,10 @@ class _LabeledScorer:
         weight = {} if sample_weight is None else {"sample_weight": _safe_indexing(sample_weight, labeled)}
         scorer = check_scoring(estimator, scoring=self._scoring)
         return float(scorer(estimator, _safe_indexing(X, labeled), labels, **weight))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what the scorer asks for: with metadata routing, weights reach it if it has requested them."""
+        scorer = get_scorer(self._scoring) if isinstance(self._scoring, str) else self._scoring
+        if scorer is None or not hasattr(scorer, "get_metadata_routing"):
+            return MetadataRequest(owner="labeled_scorer")
+        return scorer.get_metadata_routing()

@@ -245,3 +245,15 @@ def test_in_a_pipeline() -> None:
     model = make_pipeline(TextEncoder(), SimpletronClassifier(random_state=0))
     few = np.where(np.arange(150) < 60, topics, -1)
     assert model.fit(texts, few).score(texts, topics) > 0.9
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_dense(library: str) -> None:
+    frames = pytest.importorskip(library)
+    texts = [f"match goal player{i % 7} bank{i % 3}" for i in range(30)]
+    encoder = TextEncoder().fit(texts)
+    frame = encoder.set_output(transform=library).transform(texts)
+    assert isinstance(frame, frames.DataFrame)
+    assert list(frame.columns) == encoder.get_feature_names_out().tolist()
+    plain = encoder.set_output(transform="default").transform(texts)
+    np.testing.assert_array_equal(frame.to_numpy(), plain.toarray())

@@ -22,6 +22,7 @@ from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.vectors import VectorEncoder
 from tnesi.encoders.word_counts import HashedCounts, WordCounts
 from tnesi.encoders.words import WordAnalyzer
+from tnesi.estimators.parameters import outputs_frames
 from tnesi.types import Array
 
 _FEW_DOCUMENTS = 20
@@ -217,7 +218,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         rows : csr_array of float32 of shape (n_documents, n_features_out), or ndarray with a model
-            Rows of words have length 1, those of documents without any known word are zero.
+            Rows of words have length 1, those of documents without any known word are zero. With
+            ``set_output(transform="pandas")`` or ``"polars"`` it is a dense frame.
         """
         check_is_fitted(self, "n_documents_")
         report = DecodingReport(self.encoding)
@@ -229,7 +231,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):
             rows = self._count(documents)
         if report.message():
             warnings.warn(report.message(), UserWarning, stacklevel=2)
-        return rows
+        return rows.toarray() if sparse.issparse(rows) and outputs_frames(self) else rows
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the word of each feature; with a model, the directions of its embeddings.

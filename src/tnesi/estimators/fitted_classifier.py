@@ -12,11 +12,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags, _safe_indexing, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.blocks import checked_blocks
+from tnesi.estimators.html_summary import classifier_summary
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.execution.device_engine import device_for
 from tnesi.execution.settings import Local
@@ -254,6 +255,16 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         if self._confident is None:
             self._confident = label_confidence(model)
         return self._confident
+
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram, and below it what was learned."""
+        diagram = str(estimator_html_repr(self))
+        if self._model is None:  # not fitted, or a stream that has not been settled
+            return diagram
+        sure = None
+        if self._model.layer is not None and self._model.rows is not None and self._model.label is not None:
+            sure = self._confidence()[0]
+        return diagram + classifier_summary(self._model, self.n_iter_, sure)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None

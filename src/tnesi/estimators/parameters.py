@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
@@ -148,6 +149,12 @@ def present_rows(X: Matrix, weight: Array | None) -> tuple[Matrix, Array | None]
         return X, weight
     number = np.flatnonzero(weight > 0)
     return X[number], weight[number]
+
+
+def outputs_frames(transformer: BaseEstimator) -> bool:
+    """Return whether `set_output` or scikit-learn's configuration requests frames, which cannot be sparse."""
+    own = getattr(transformer, "_sklearn_output_config", {}).get("transform")
+    return bool((own or get_config()["transform_output"]) != "default")
 
 
 @contextmanager

@@ -10,15 +10,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from tnesi.estimators.blocks import checked_blocks
 from tnesi.estimators.callbacks import CallbackSupport, with_callbacks
+from tnesi.estimators.html_summary import mixture_summary
 from tnesi.estimators.mixture_parameters import check_mixture
-from tnesi.estimators.parameters import check_integer, unchanged_on_failure, whole_batch
+from tnesi.estimators.parameters import check_integer, outputs_frames, unchanged_on_failure, whole_batch
 from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.execution.dask.cluster import cluster_for
 from tnesi.execution.device_engine import device_for
@@ -293,6 +293,11 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         """The fields W, an array of shape (n_components, n_features)."""
         return self.model_.fields.w
 
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram, and below it what was learned."""
+        diagram = str(estimator_html_repr(self))
+        return diagram + mixture_summary(self.model_, self.n_iter_) if self.__sklearn_is_fitted__() else diagram
+
     def __sklearn_is_fitted__(self) -> bool:
         return self._learned is not None or self._stream is not None
 
@@ -319,12 +324,7 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         """
         found = [own.to_csr(self.n_components_) for _, own in self._activated(X)]
         joined = found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
-        return joined.toarray() if self._outputs_frames() else joined
-
-    def _outputs_frames(self) -> bool:
-        """Return whether `set_output` or scikit-learn's configuration requests frames."""
-        own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        return bool((own or get_config()["transform_output"]) != "default")
+        return joined.toarray() if outputs_frames(self) else joined
 
     def predict(self, X: Any) -> Array:
         """Return the best field of each row."""
