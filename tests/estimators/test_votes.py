@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.data import few_labels, open_data
 from tnesi.errors import InvalidParameterError
+from tnesi.estimators import blocks
 from tnesi.execution import spool
 
 LINEAR = ["leading", "logistic"]
@@ -136,7 +137,8 @@ def test_pickles(fitted: dict[str, SimpletronClassifier], data: Data, way: str) 
 
 def test_pickles_do_not_need_files_of_rows(data: Data, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows in a file are not stored; other labels are then learned from activities only."""
-    monkeypatch.setattr(spool, "IN_MEMORY", 0)
+    for module in (spool, blocks):
+        monkeypatch.setattr(module, "IN_MEMORY", 0)
     X, _, few = data
     np.save(tmp_path / "rows.npy", X)
     clf = fast().fit(open_data(tmp_path / "rows.npy").rows, few)
