@@ -18,9 +18,10 @@ from tnesi.execution import Local, Torch
 from tnesi.execution.device_engine import DeviceEngine
 from tnesi.execution.store import ArrayStore, TensorStore
 from tnesi.kernels import tensors
+from tnesi.model.device_fields import DeviceFields
 from tnesi.model.fields import Fields, Prior, Shrinkage
 from tnesi.model.rows import normalize
-from tnesi.paper import EM, NeuralSimpletron
+from tnesi.paper import EM, NeuralSimpletron, OnlineRule
 from tnesi.search import DeviceSearch, ExactSearch
 from tnesi.system.devices import Device, DeviceError, DeviceMemoryError, find_device
 
@@ -227,6 +228,37 @@ def test_networks(rows: Any, recurrent: bool) -> None:
     assert np.mean(np.abs(own - expected) > 1e-2) < 0.02
 
 
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_online_rule(rows: Any, recurrent: bool, weighted: bool) -> None:
+    """The same mini-batches have the same effects, for a while."""
+    labels, weight = np.arange(len(rows)) % 3, np.random.default_rng(1).integers(1, 3, len(rows)) if weighted else None
+    labels[100:] = -1
+    rule = OnlineRule(max_iter=2, learning_rate=0.5)
+    settings: dict[str, Any] = {"row_sum": 150.0, "truncation": 5, "random_state": 0, "n_jobs": 1}
+    own, same, expected = (
+        NeuralSimpletron(30, recurrent=recurrent, rule=rule, execution=e, **settings).fit(X, labels, weight)
+        for e, X in ((CPU, torch.from_numpy(rows)), (CPU, rows), (None, rows))
+    )
+    assert_close(own.mixtures_[0], expected.mixtures_[0])
+    np.testing.assert_array_equal(own.mixtures_[0].means_, same.mixtures_[0].means_)
+    np.testing.assert_allclose(own.predict_proba(rows), expected.predict_proba(rows), atol=1e-2)
+    assert own.mixtures_[0].history_[0]["device"] == "cpu"
+
+
+def test_moments_of_tensors(rows: Any) -> None:
+    weight = np.random.default_rng(1).integers(1, 3, len(rows)).astype(np.float32)
+    for w in (None, weight):
+        own, expected = normalize(torch.from_numpy(rows), 150.0).moments(w), normalize(rows, 150.0).moments(w)
+        np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
+def test_partial_e_steps_are_an_error(rows: Any) -> None:
+    network = NeuralSimpletron(30, truncation=5, rule=OnlineRule(max_iter=2, e_step="partial"), execution=CPU)
+    with pytest.raises(InvalidParameterError, match="e_step='exact'"):
+        network.fit(rows, np.arange(len(rows)) % 3)
+
+
 def test_sparse_rows_are_an_error(rows: Any) -> None:
     with pytest.raises(InvalidDataError, match="sparse"):
         mixture().fit(csr_array(rows))
@@ -340,4 +372,8 @@ def test_an_engine_never_mixes_devices(rows: Any, weighted: bool, on_gpu: bool) 
         new = engine.m_step(fields, shrinkage, None)
         engine.step(new, search, None)
         engine.resume(new, search, engine.activities)
-        assert len(DeviceSearch(5, 1, device=device).find(fields, given, prior)) == len(rows)
+        search_there, there = DeviceSearch(5, 1, device=device), DeviceFields.of(new, device)
+        assert len(search_there.find(fields, given, prior)) == len(rows)
+        batch = given.take(slice(25))
+        there.hebbian_step(batch, None if weight is None else weight[:25], search_there.find(there, batch), 0.1, 1)
+        assert len(there.on_host()) == 30

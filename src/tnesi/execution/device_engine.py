@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tnesi.errors import InvalidParameterError
 from tnesi.execution.local import sample_step
 from tnesi.execution.part import Part, Summary
 from tnesi.execution.settings import Local, Torch
@@ -54,6 +53,7 @@ class DeviceEngine:
         self._weight = None if weight is None else device.tensor(weight)
         self._store = ArrayStore(device.tensor(store.x)) if isinstance(store, ArrayStore | TensorStore) else store
         self._grain = even_grain(store)
+        self._part: Part | None = None
         self._scale: Tensor
         self._found: tuple[Tensor, Tensor, Tensor]
         self._statistics: tuple[Tensor, Tensor]
@@ -61,16 +61,17 @@ class DeviceEngine:
 
     @property
     def part(self) -> Part:
-        """Raise an error: the rows are on the device."""
-        raise InvalidParameterError(
-            "{execution} supports EM with a truncation only",
-            parameter="execution",
-            advice="pass {truncation:15}, or no {execution}",
-        )
+        """All rows, for the online rule: those in memory are on the device."""
+        if self._part is None:
+            self._part = Part(self._store, self._sums, self._given_weight, self._n_threads)
+            self._part.normalize(self.row_sum)
+        return self._part
 
     @property
     def activities(self) -> Activities:
-        """Activities of all rows after the last pass."""
+        """Activities of all rows after the last pass, or of `part` after the online rule."""
+        if self._part is not None:
+            return self._part.activities
         ids, s, log_sum = map(self._device.array, self._found)
         return Activities(ids, s, log_sum)
 
@@ -136,7 +137,8 @@ class DeviceEngine:
 
     def sample_constant(self, n_fields: int) -> Array:
         """Return the constants sum_d log y_d! of the same rows."""
-        return self._device.array(self._constant)[:: sample_step(self.n_rows, n_fields)].astype(np.float64)
+        constant = self._part.constant if self._part is not None else self._device.array(self._constant)
+        return constant[:: sample_step(self.n_rows, n_fields)].astype(np.float64)
 
     def _allocate(self, activities: Activities, n_fields: int) -> None:
         """Allocate activities, statistics and constants; compute the constants."""

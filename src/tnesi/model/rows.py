@@ -17,7 +17,7 @@ from scipy import sparse
 
 from tnesi import kernels
 from tnesi.errors import InvalidDataError, InvalidParameterError
-from tnesi.model.tensor_rows import log_factorials, usable_tensor
+from tnesi.model.tensor_rows import log_factorials, moments, usable_tensor
 from tnesi.system.devices import is_tensor
 from tnesi.types import Array
 
@@ -93,6 +93,8 @@ class Rows:
         A second pass sums the squared deviations from the mean. For nearly constant features, the difference of the raw
         moments would be mostly rounding error.
         """
+        if is_tensor(self.x):
+            return moments(self.x, self.scale, weight)
         w = np.ones(len(self)) if weight is None else weight.astype(np.float64)
         mass, total, square = w.sum(), np.zeros(self.n_features), np.zeros(self.n_features)
         for place, block in self.blocks(_MOMENT_ROWS):

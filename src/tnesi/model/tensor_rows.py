@@ -14,6 +14,9 @@ from tnesi.types import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
+_CHUNK = 4096
+"""Rows that are converted together."""
+
 
 def usable_tensor(x: Tensor, safe: float) -> tuple[Tensor, Array, Array]:
     """Return uint8 or float32 rows, their sums and the indices of all-zero rows, which are set to ones.
@@ -38,6 +41,19 @@ def _row_sums(x: Tensor) -> Array:
     device = device_of(x)
     like = device.tensor(np.empty(0, device.sum_type))
     return device.array(x.sum(1, dtype=like.dtype)).astype(np.float64)
+
+
+def moments(x: Tensor, scale: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Return the mean and the standard deviation of each feature of y, in two passes."""
+    device = device_of(x)
+    w = device.tensor((np.ones(len(x)) if weight is None else weight).astype(device.sum_type))
+    mean, square = w.new_zeros(x.shape[1]), w.new_zeros(x.shape[1])
+    chunks = list(zip(x.split(_CHUNK), w.split(_CHUNK), device.tensor(scale).to(w.dtype).split(_CHUNK), strict=True))
+    for rows, share, factor in chunks:
+        mean += share @ (rows.to(w.dtype) * factor.unsqueeze(1)) / w.sum()
+    for rows, share, factor in chunks:
+        square += share @ (rows.to(w.dtype) * factor.unsqueeze(1) - mean) ** 2 / w.sum()
+    return 1 + device.array(mean).astype(np.float64), device.array(square.sqrt()).astype(np.float64)
 
 
 def log_factorials(x: Tensor, scale: Array) -> Array:

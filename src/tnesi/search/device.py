@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tnesi.errors import InvalidParameterError
 from tnesi.kernels import tensors as kernels
 from tnesi.model.activities import Activities
+from tnesi.model.device_fields import log_w_on
 from tnesi.model.fields import Fields, Prior
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import Rows
@@ -27,7 +28,7 @@ class DeviceSearch(Search):
     def find(self, fields: Fields, rows: Rows, prior: Prior | None = None) -> Activities:
         """Return the best C' fields of each row and their activities."""
         device, out = self.device, Activities.empty(len(rows), self.truncation)
-        log_w, base = device.tensor(fields.log_w), device.tensor(fields.base(prior))
+        log_w, base = log_w_on(fields, device), device.tensor(fields.base(prior))
         for place, block in rows.blocks(max(_BLOCK_VALUES // rows.n_features, 1)):
             base_row = None if prior is None or prior.row is None else device.tensor(prior.row[place])
             x, scale = device.tensor(block.x), device.tensor(block.scale)

@@ -17,11 +17,13 @@ from tnesi.execution.settings import Record
 from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
+from tnesi.model.device_fields import DeviceFields
 from tnesi.model.fields import Fields, Shrinkage, draw_distinct, start_around, start_hebbian
 from tnesi.model.mixture_model import MixtureModel
 from tnesi.model.rows import check_row_sum, normalize
-from tnesi.search import SEARCHES, ExactSearch, Search
+from tnesi.search import SEARCHES, DeviceSearch, ExactSearch, Search
 from tnesi.search.neighbors import ALL_BELOW
+from tnesi.system.devices import Device
 from tnesi.system.digest import content_digest
 from tnesi.system.interrupt import delay_interrupt
 from tnesi.system.memory import check_fields_fit
@@ -167,6 +169,7 @@ def learn_mixture(
         engine.normalize(row_sum)
         search = _new_search(parameters, n_fields, survey)
         _check_in_memory(parameters, given, search)
+        _check_device(parameters, given, search)
         on_device = given.device is not None and search.truncated
         passes = ExactSearch(search.truncation, n_threads) if on_device else search
         checkpoint = _checkpoint(parameters, given, survey, passes, monitor, (n_fields, row_sum, seed))
@@ -176,7 +179,7 @@ def learn_mixture(
             fields = _learn_em(parameters, engine, survey, distinct[:n_fields], passes, monitor, learner, checkpoint)
         else:
             rng = np.random.default_rng(random.randint(2**31))
-            fields = _learn_online(parameters.online, engine, n_fields, search, monitor, learner, rng)
+            fields = _learn_online(parameters.online, engine, n_fields, search, monitor, learner, rng, given.device)
         try:
             with delay_interrupt():  # the fit is done: keep its result
                 activities = engine.activities  # computed with the engine's logarithms
@@ -266,6 +269,16 @@ def _check_in_memory(parameters: MixtureParameters, given: GivenRows, search: Se
     )
 
 
+def _check_device(parameters: MixtureParameters, given: GivenRows, search: Search) -> None:
+    partial = parameters.online is not None and parameters.online.e_step == "partial"
+    if given.device is not None and (partial or not search.truncated):
+        raise InvalidParameterError(
+            "{execution} supports " + ("exact E-steps only" if partial else "mixtures with a truncation only"),
+            parameter="execution",
+            advice="pass " + ("{e_step:exact}" if partial else "{truncation:15}") + ", or no {execution}",
+        )
+
+
 def _checkpoint(
     parameters: MixtureParameters,
     given: GivenRows,
@@ -352,15 +365,21 @@ def _learn_online(
     monitor: Monitor,
     learner: ClassLearner | None,
     rng: np.random.Generator,
+    device: Device | None,
 ) -> Fields:
     part = engine.part
     rows, weight = part.rows(), part.weight
     part.constant = rows.log_factorials(part.n_threads)
+    fields = start_hebbian(rows, weight, n_fields, rng)
+    exact = online_search(n_fields, search.truncation if search.truncated else None, part.n_threads)
+    if device is not None:
+        fields = DeviceFields.of(fields, device)
+        exact = DeviceSearch(search.truncation, part.n_threads, device=device)
     fields, part.activities = run_hebbian(
         rows,
         weight,
-        start_hebbian(rows, weight, n_fields, rng),
-        online_search(n_fields, search.truncation if search.truncated else None, part.n_threads),
+        fields,
+        exact,
         monitor,
         rule,
         max_iter=learner.max_iter if learner else rule.passes(0),
@@ -368,4 +387,4 @@ def _learn_online(
         n_threads=part.n_threads,
         learner=learner,
     )
-    return fields
+    return fields.on_host() if isinstance(fields, DeviceFields) else fields
