@@ -45,4 +45,4 @@ def test_all_iterations_are_made(digits: Any, rule: Any) -> None:
 def test_presets_make_all_their_epochs(digits: Any) -> None:
     X, y = digits[0][:60], np.where(np.arange(60) < 20, digits[1][:60], -1)
     clf = presets.t_nesi(n_components=6, row_sum=180, random_state=0).fit(X, y)
-    assert clf.n_iter_ == clf.rule.max_iter == 500
+    assert clf.n_iter_ == clf.rule.passes(2) == 500
