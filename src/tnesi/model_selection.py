@@ -7,7 +7,6 @@ puts all unlabeled rows into every training set and none into a test set; `label
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring, get_scorer
@@ -57,15 +56,15 @@ class SemiSupervisedKFold(BaseCrossValidator):
         *,
         shuffle: bool = False,
         random_state: int | np.random.RandomState | None = None,
-        unlabeled: Any = -1,
+        unlabeled: object = -1,
     ) -> None:
         self.n_splits, self.shuffle, self.random_state, self.unlabeled = n_splits, shuffle, random_state, unlabeled
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Return the number of folds."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+    def split(self, X: object, y: object = None, groups: object = None) -> Iterator[tuple[Array, Array]]:
         """Yield the training rows, which include all unlabeled ones, and the test rows of each fold.
 
         Parameters
@@ -120,10 +119,10 @@ def labeled_scorer(scoring: str | Scorer | None = None, *, unlabeled: object = -
 class _LabeledScorer:
     """A scorer that can be pickled for parallel jobs, unlike a closure."""
 
-    def __init__(self, scoring: str | Scorer | None, unlabeled: Any) -> None:
+    def __init__(self, scoring: str | Scorer | None, unlabeled: object) -> None:
         self._scoring, self._unlabeled = scoring, unlabeled
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def __call__(self, estimator: object, X: object, y: object, sample_weight: object = None) -> float:
         labeled, labels = given_labels(y, self._unlabeled)
         if not labeled.size:
             raise InvalidDataError(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tnesi.errors import InvalidParameterError
 from tnesi.types import Array
 
 
-def few_labels(y: Any, per_class: int, rng: np.random.Generator, unlabeled: Any = -1) -> Array:
+def few_labels(y: object, per_class: int, rng: np.random.Generator, unlabeled: object = -1) -> Array:
     """Keep `per_class` random labels of each class (all of them, if there are fewer).
 
     All other rows get the marker `unlabeled`. The result is an integer array if `y` and the marker are integers, else

@@ -35,7 +35,7 @@ from tnesi.data.source import ArraySource, Data, DataError, DataNotFoundError, a
 
 
 def open_data(
-    where: Any,
+    where: object,
     *,
     labels: npt.ArrayLike | str | os.PathLike[str] | None = None,
     label_column: str | int | None = None,

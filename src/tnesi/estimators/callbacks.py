@@ -74,7 +74,7 @@ class FitTask:
 class CallbackSupport(CallbackSupportMixin):
     """An estimator whose `fit`, decorated by `with_callbacks`, reports its iterations."""
 
-    def _begin_fit(self, n_iterations: int, X: Any, y: Any, sample_weight: Any) -> FitTask:
+    def _begin_fit(self, n_iterations: int, X: object, y: object, sample_weight: object) -> FitTask:
         """Return the task of a fit of at most so many iterations, and report its beginning."""
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         context = None

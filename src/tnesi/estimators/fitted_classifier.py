@@ -65,7 +65,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: object) -> Array:
         """Return the probability of each class, an array of shape (n_samples, n_classes)."""
         model = self.settle().model_
         self._layer()
@@ -79,12 +79,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         """Return the first-layer activities of checked rows, of shape (n_samples, n_fields)."""
         return self.model_.activities_of(X, self._n_threads())
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Return the most probable class of each row."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Return the accuracy on the rows that have a label.
 
         A scorer chosen by name, such as ``scoring="accuracy"``, counts unlabeled rows as another class: pass

@@ -86,7 +86,7 @@ def check_rows(estimator: BaseEstimator, X: object, device: Device | None = None
     return checked
 
 
-def _check_tensor(estimator: BaseEstimator, X: Any, device: Device, *, reset: bool) -> Any:
+def _check_tensor(estimator: BaseEstimator, X: object, device: Device, *, reset: bool) -> Any:
     """Return `X` as a tensor on a device; only its first row is copied to the memory of the processor."""
     x = device.tensor(X)
     check_rows(estimator, device.array(x[:1]), reset=reset)

@@ -177,7 +177,7 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         return mixture
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Learn the fields.
 
         Parameters
@@ -219,7 +219,7 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Continue learning with more rows, each seen once: stepwise EM.
 
         The first batch determines the number of fields ("auto": a sixth of its rows), the row sum and the
@@ -317,7 +317,7 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         self.history_, self.n_iter_ = stream.history, stream.n_iter
         self.lower_bound_, self.converged_ = stream.lower_bound, False
 
-    def transform(self, X: Any) -> sparse.csr_array | Array:
+    def transform(self, X: object) -> sparse.csr_array | Array:
         """Return the activities of the fields, a sparse array of shape (n_samples, n_components).
 
         With ``set_output(transform="pandas")`` or ``"polars"`` it is a dense frame.
@@ -326,16 +326,16 @@ class PoissonMixture(CallbackSupport, ClassNamePrefixFeaturesOutMixin, Transform
         joined = found[0] if len(found) == 1 else sparse.csr_array(sparse.vstack(found, format="csr"))
         return joined.toarray() if outputs_frames(self) else joined
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Return the best field of each row."""
         return np.concatenate([own.best for _, own in self._activated(X)])
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: object) -> Array:
         """Return the free energy of each row in nats, a lower bound of its log-likelihood."""
         model = self.model_.with_threads(resolve_threads(self.n_jobs))
         return np.concatenate([model.free_energy(rows, own) for rows, own in self._activated(X)])
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Return the mean free energy of the rows in nats."""
         return float(self.score_samples(X).mean())
 

@@ -170,7 +170,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
         labeling: Method | SelfLabeling = "auto",
         n_mixtures: int = 1,
         unknown_classes: int = 0,
-        unlabeled: Any = -1,
+        unlabeled: object = -1,
         keep_rows: int | Literal["auto"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -187,7 +187,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Learn both layers.
 
         Parameters
@@ -261,7 +261,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
         self._keep(model, names, labeler)
         return committee.warning or warning
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object = None, classes: object = None, sample_weight: object = None) -> Self:
         """Continue learning with more rows, some of which may have labels.
 
         The fields learn as in :meth:`PoissonMixture.partial_fit`. The second layer is learned by `settle`, which
@@ -368,7 +368,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
                 self._keep(model, stream.names, labeler, stream)
         return self
 
-    def fit_labels(self, y: Any, X: Any = None) -> Self:
+    def fit_labels(self, y: object, X: object = None) -> Self:
         """Relearn the second layer for other labels of the same rows.
 
         The first layer stays unchanged, so this takes a second where `fit` takes a minute.

@@ -48,7 +48,7 @@ def read_h5ad(path: Path, label_column: str | int | None = None) -> Data:
     return Data(rows, labels, name=path.name, note="; ".join(n for n in notes if n))
 
 
-def _rows(h5py: ModuleType, matrix: Any, where: str, names: list[str] | None) -> Source:
+def _rows(h5py: ModuleType, matrix: object, where: str, names: list[str] | None) -> Source:
     if isinstance(matrix, h5py.Group):
         kind = _text(matrix.attrs.get("encoding-type", matrix.attrs.get("h5sparse_format", "")))
         if kind.removesuffix("_matrix") not in ("csr", "csc"):
@@ -114,7 +114,7 @@ def _large_csr(h5py: ModuleType, matrix: object, shape: tuple[int, int], where: 
 
 
 def _labels(
-    h5py: ModuleType, file: Any, n_rows: int, label_column: str | int | None, path: Path
+    h5py: ModuleType, file: object, n_rows: int, label_column: str | int | None, path: Path
 ) -> tuple[Array | None, str]:
     obs = _member(h5py, file, "obs")
     if isinstance(obs, h5py.Group):
@@ -135,7 +135,7 @@ def _labels(
     return tidy_labels(values, n_rows, path), note
 
 
-def _column(h5py: ModuleType, column: Any, n_rows: int, where: str) -> Array:
+def _column(h5py: ModuleType, column: object, n_rows: int, where: str) -> Array:
     """Return a column of strings, numbers or categories, with None where it has no value."""
     check_room(n_rows * LABEL_BYTES, f"a column of {n_rows} rows")
     if not isinstance(column, h5py.Group):
@@ -153,7 +153,7 @@ def _column(h5py: ModuleType, column: Any, n_rows: int, where: str) -> Array:
     raise DataError(f"{where} is of an unknown kind: convert it to strings or categories")
 
 
-def _index(h5py: ModuleType, file: Any, name: str) -> list[str] | None:
+def _index(h5py: ModuleType, file: object, name: str) -> list[str] | None:
     """Return the names of cells or genes."""
     group = _member(h5py, file, name)
     if not isinstance(group, h5py.Group):
@@ -170,7 +170,7 @@ def _column_order(group: Any) -> list[str]:
     return [name for name in found if name in group] or list(group)
 
 
-def _member(h5py: ModuleType, group: Any, path: str) -> Any:
+def _member(h5py: ModuleType, group: object, path: str) -> Any:
     """Return a part of a file, None if it is not there or only a link."""
     for name in path.split("/"):
         if not isinstance(group, h5py.Group) or not isinstance(group.get(name, getlink=True), h5py.HardLink):
@@ -196,7 +196,7 @@ def _read(h5py: ModuleType, dataset: Any) -> Array:
     return np.asarray(dataset[()])
 
 
-def _checked(h5py: ModuleType, dataset: Any) -> Any:
+def _checked(h5py: ModuleType, dataset: object) -> Any:
     """Return a dataset, which is one of this file."""
     if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
         raise DataError("it refers to other files: save it as one file")

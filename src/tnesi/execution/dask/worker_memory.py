@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Constants of malloc.h."""
 _KEPT, _KEPT_BY_OLD_LIBRARIES = 2**28, 2**25
 
 
-def dask_setup(worker: Any) -> None:
+def dask_setup(worker: object) -> None:
     """Keep memory, which only the GNU C library supports."""
     try:
         set_option = ctypes.CDLL(ctypes.util.find_library("c")).mallopt

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 
-def dask_setup(worker: Any) -> None:
+def dask_setup(worker: object) -> None:
     """Ignore Ctrl-C, which all processes of a terminal receive, so that the client can complete the iteration."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
