@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from tnesi.errors import InvalidDataError, TnesiError
 from tnesi.estimators.blocks import checked_blocks
@@ -21,7 +21,7 @@ from tnesi.estimators.html_summary import classifier_summary
 from tnesi.estimators.poisson_mixture import PoissonMixture
 from tnesi.execution.device_engine import device_for
 from tnesi.execution.settings import Local
-from tnesi.labeling.labels import encode_labels, given_labels, is_unlabeled, present_labels
+from tnesi.labeling.labels import encode_labels, given_labels, is_unlabeled
 from tnesi.labeling.second_layer import label_confidence
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows
 from tnesi.model.rows import Matrix
@@ -237,9 +237,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def _relabeled(self, y: object) -> tuple[ClassifierModel, StoredRows, Array, Array]:
         """Return the model, its training rows, and new labels of these as class numbers, with their classes."""
         model, rows = self._stored()
-        label, names = encode_labels(y, self.unlabeled)
-        if rows.present is not None and label.size == rows.n_given:
-            label, names = present_labels(label, names, rows.present)
+        of_all = rows.present is not None and _num_samples(y) == rows.n_given
+        label, names = encode_labels(y, self.unlabeled, present=rows.present if of_all else None)
         if label.size != len(rows):
             raise InvalidDataError(
                 "y has {given} labels, but fit has learned from {known} rows",

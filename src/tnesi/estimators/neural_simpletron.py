@@ -19,7 +19,7 @@ from tnesi.estimators.reading import read_rows, warn_zero_rows
 from tnesi.estimators.simpletron_classifier import stored_rows
 from tnesi.execution.device_engine import device_for
 from tnesi.execution.settings import Dask, Local
-from tnesi.labeling.labels import encode_labels, present_labels
+from tnesi.labeling.labels import encode_labels
 from tnesi.labeling.second_layer import interruption
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer
 from tnesi.system.threads import resolve_threads
@@ -140,9 +140,7 @@ class NeuralSimpletron(FittedClassifier):
         with unchanged_on_failure(self), device_for(run, resolve_threads(self.n_jobs)) as device:
             given = read_rows(self, X, sample_weight, device=device)
             check_consistent_length(X, y)
-            label, names = encode_labels(y, self.unlabeled, none_is_fine=not self.recurrent)
-            if given.present is not None:
-                label, names = present_labels(label, names, given.present)
+            label, names = encode_labels(y, self.unlabeled, present=given.present, none_is_fine=not self.recurrent)
             random = check_random_state(self.random_state)
             seed, top_seed = (int(random.randint(2**31)) for _ in range(2))
             learner = self._class_learner(label, names.size, given.weight, top_seed) if names.size else None

@@ -26,7 +26,7 @@ from tnesi.execution.settings import Listener, Local
 from tnesi.execution.store import ArrayStore, FileStore, TensorStore
 from tnesi.labeling.alarms import alarms
 from tnesi.labeling.labeler import Labeler
-from tnesi.labeling.labels import encode_labels, merge_classes, present_labels
+from tnesi.labeling.labels import encode_labels, merge_classes
 from tnesi.labeling.second_layer import (
     LabelingParameters,
     Method,
@@ -225,9 +225,7 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
         ):
             given = read_rows(self, X, sample_weight, cluster, device)
             check_consistent_length(X, y)
-            label, names = encode_labels(y, self.unlabeled, none_is_fine=True)
-            if given.present is not None:
-                label, names = present_labels(label, names, given.present)
+            label, names = encode_labels(y, self.unlabeled, present=given.present, none_is_fine=True)
             warning = self._learn(given, base, label, names, task.listener(listener_of(base)))
             task.end()
         warn_zero_rows(given)

@@ -85,11 +85,17 @@ def given_labels(y: Any, unlabeled: Any) -> tuple[Array, Array]:
 
 
 def encode_labels(
-    y: Any, unlabeled: Any, *, none_is_fine: bool = False, one_is_fine: bool = False
+    y: Any,
+    unlabeled: Any,
+    *,
+    present: Array | None = None,
+    none_is_fine: bool = False,
+    one_is_fine: bool = False,
 ) -> tuple[Array, Array]:
     """Return labels as class numbers (int32, -1 for unlabeled) and the sorted classes.
 
-    Labels of at least two classes are required unless `one_is_fine` or `none_is_fine`.
+    Labels of at least two classes are required unless `one_is_fine` or `none_is_fine`. With a mask of the rows that are
+    `present`, only their labels and classes are returned.
 
     Examples
     --------
@@ -101,7 +107,7 @@ def encode_labels(
     _reject_dates(y)
     labeled = ~_is_unlabeled(y, unlabeled)
     if none_is_fine and not labeled.any():
-        return np.full(y.shape, -1, np.int32), y[:0]
+        return np.full(y.shape if present is None else present.sum(), -1, np.int32), y[:0]
     if not labeled.any():
         raise InvalidDataError(
             "y has no labels, only the marker {marker!r}",
@@ -131,7 +137,7 @@ def encode_labels(
         )
     out = np.full(y.shape, -1, np.int32)
     out[labeled] = codes
-    return out, classes
+    return (out, classes) if present is None else _of_present(out, classes, present)
 
 
 def _reject_dates(y: Array) -> None:
@@ -190,7 +196,7 @@ def with_marker(classes: Array, unlabeled: Any) -> Array:
     return np.append(classes, marker)
 
 
-def present_labels(label: Array, classes: Array, present: Array) -> tuple[Array, Array]:
+def _of_present(label: Array, classes: Array, present: Array) -> tuple[Array, Array]:
     """Return the labels of the rows that are present, and the classes that these labels use."""
     label = label[present]
     used = np.unique(label[label >= 0])
