@@ -143,6 +143,9 @@ class SimpletronClassifier(CallbackSupport, FittedClassifier):
     last complete pass. Before the first iteration, KeyboardInterrupt is raised. An interrupted committee consists of
     the mixtures learned so far. A `fit` that fails leaves the classifier unchanged.
 
+    A pickle holds the training rows if they are in memory, since `fit_labels` uses them; `tnesi.save` does not store
+    them.
+
     References
     ----------
     D. Forster and J. Lücke, "Truncated variational EM for semi-supervised neural simpletrons", IJCNN 2017.
