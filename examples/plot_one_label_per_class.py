@@ -47,3 +47,8 @@ for name, confidence, rival in zip(clf.classes_, clf.label_confidence_, clf.labe
 # The classifier also estimates its own accuracy.
 
 print(f"expected {100 * clf.expected_accuracy_:.0f} %, true {100 * np.mean(clf.transduction_ == classes):.0f} %")
+
+# %%
+# In a notebook, a fitted estimator shows what it has learned.
+
+clf

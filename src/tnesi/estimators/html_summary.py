@@ -51,7 +51,7 @@ def _table(model: ClassifierModel, shares: Array | None, confidence: Array | Non
     weights = layer.classes.weights
     owner = weights.argmax(axis=0)
     columns = ["class", *(["rows"] if shares is not None else []), *(["confidence"] if confidence is not None else [])]
-    yield '<table style="border-collapse:collapse"><tr>'
+    yield '<table style="border-collapse:collapse;margin:0"><tr>'
     yield "".join(f'<th style="text-align:left;padding:0 1em 0 0">{name}</th>' for name in [*columns, "fields"])
     yield "</tr>"
     first = model.mixtures[0]
