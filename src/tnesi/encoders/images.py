@@ -21,7 +21,7 @@ from tnesi.encoders.picture_input import ArrayPictures, Block, ListPictures, Loa
 from tnesi.encoders.picture_rows import Boxes, PictureRows, is_colored, measure
 from tnesi.encoders.states import new_state, parameters_of
 from tnesi.encoders.values import as_gray, known_range, range_of
-from tnesi.encoders.working_size import FINEST, LOOKED_AT, USUAL_SIZE, working_size
+from tnesi.encoders.working_size import ENLARGED, FINEST, LOOKED_AT, SMALL, USUAL_SIZE, working_size
 from tnesi.system.threads import resolve_threads
 from tnesi.types import Array
 
@@ -81,7 +81,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
     size : int or "auto", default="auto"
         Longer side of the canvas in pixels, at most 512. "auto" is the median size of the pictures, at most 32: in
         larger pictures, outlines say more about the content than details do. It is up to 96 for pictures of fine
-        textures and thin lines, which would be lost at 32. With a model it is at most 336.
+        textures and thin lines, which would be lost at 32. Pictures of 16 pixels or fewer are enlarged to 24, where
+        directions of outlines are known better. With a model it is at most 336.
     color : bool or "auto", default="auto"
         Whether colors are encoded in addition to gradients. "auto" encodes them if a sample of the pictures has
         colors. Ignored with a model.
@@ -133,7 +134,7 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
     >>> images.shape
     (1797, 8, 8)
     >>> ImageEncoder().fit_transform(images).shape
-    (1797, 128)
+    (1797, 392)
     """
 
     def __init__(
@@ -330,6 +331,8 @@ class ImageEncoder(TransformerMixin, BaseEstimator):
             return longer, longer
         if self.size != "auto":
             longer = int(self.size)
+        elif longer <= SMALL:
+            longer = ENLARGED
         elif longer > USUAL_SIZE:
             longer = min(longer, FINEST)
             fine = Loading((longer, longer), False, *levels, self._n_threads())

@@ -15,6 +15,8 @@ from tnesi.types import Array
 
 USUAL_SIZE = 32
 """Larger pictures are scaled down to it, unless they lose their details."""
+SMALL, ENLARGED = 16, 24
+"""Pictures up to the first size are enlarged to the second: directions of gradients are known better between pixels."""
 FINEST = 128
 """Pixels along the longer side at which details are measured."""
 LOOKED_AT = 100
