@@ -156,7 +156,7 @@ void oriented_gradients(const Pictures& pictures, Cells cells, std::size_t n_ori
                 pool.begin_row();
                 for (std::size_t x = 0; x < box.width; ++x) {
                     const float size = votes.size[x];
-                    if (!(size > 0.0f)) continue;
+                    if (!(size > 0.0f && votes.place[x] >= 0.0f)) continue;  // infinite pixels have no direction
                     auto low = static_cast<std::int32_t>(votes.place[x]);
                     const float high_share = size * (votes.place[x] - static_cast<float>(low));
                     const float low_share = size - high_share;

@@ -118,8 +118,8 @@ void learn_online(const R& rows, const float* weight, const std::int64_t* order,
     std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(n_threads, 1)),
                                  Scratch(fields.c, rows.d, fields.d_padded, most, out.c_prime));
     for (Scratch& own : scratch) {
-        own.touched.reserve(batch * out.c_prime);
-        own.members.reserve(batch * out.c_prime);
+        own.touched.reserve(std::min(batch, n_order) * out.c_prime);
+        own.members.reserve(std::min(batch, n_order) * out.c_prime);
     }
     // even steps are E-steps, odd steps are Hebbian steps
     parallel_steps(2 * n_batches, kParts, 1, n_threads,

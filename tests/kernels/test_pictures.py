@@ -125,6 +125,16 @@ def test_flat_pictures_have_no_gradients(backend: Any) -> None:
 
 
 @backends
+def test_infinite_pixels_spoil_their_picture_only(backend: Any) -> None:
+    x = np.zeros((2, 8, 8, 1), np.float32)
+    x[0, 3, 4] = x[0, 4, 3] = np.inf  # the direction at (3, 3) is not a number
+    x[1, 3, 3] = 1
+    with np.errstate(invalid="ignore"):
+        own = gradients(backend, x, (2, 2))
+    np.testing.assert_array_equal(own[1], gradients(backend, x[1:], (2, 2))[0])
+
+
+@backends
 def test_the_direction_is_where_it_gets_brighter(backend: Any) -> None:
     ramp = np.linspace(0, 1, 9, dtype=np.float32) ** (4 / 3)  # of which x^(3/4) has equal differences
     x = np.stack([np.tile(ramp, (9, 1)), np.tile(ramp[:, None], (1, 9)), np.tile(ramp[::-1], (9, 1))])[..., None]

@@ -119,6 +119,22 @@ def test_results_do_not_depend_on_the_number_of_threads(digits: tuple[np.ndarray
     np.testing.assert_array_equal(found[0].class_weights_, found[1].class_weights_)
 
 
+def test_a_mini_batch_may_be_larger_than_the_data(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits[0][:100], digits[1][:100]
+    for e_step in ("exact", "partial"):
+        fitted = [
+            NeuralSimpletron(
+                20,
+                truncation=5,
+                row_sum=180,
+                random_state=0,
+                rule=OnlineRule(max_iter=3, batch_size=size, e_step=e_step),
+            ).fit(X, y)
+            for size in (100, 2**31 - 1)
+        ]
+        np.testing.assert_array_equal(*[each.mixtures_[0].means_ for each in fitted])
+
+
 def test_sparse_rows_learn_the_same_with_partial_e_steps(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, _ = digits
     dense, sparse = (learned_online(x, 100, max_iter=3, e_step="partial") for x in (X, csr_array(X)))
