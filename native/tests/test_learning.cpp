@@ -88,6 +88,69 @@ void check_step(const Shape& shape, std::size_t seed) {
     kHebbian ? expect_near("w_sum", w_sum, want_sum, 1e-6) : expect_near("mass", mass, want_mass, 1e-7);
 }
 
+// Partial E-steps: a mini-batch is a search among the candidates of each point, then a Hebbian step.
+void check_online(const Shape& shape, std::size_t seed) {
+    Problem p(shape, seed);
+    const std::size_t batch = 1 + p.random.below(30), g = p.random.below(9), n_extra = p.random.below(3);
+    const Ids points = p.random.distinct(p.n - p.n / 8, p.n);
+    const std::vector<std::int64_t> order(points.begin(), points.end());
+    const auto some = [&](std::size_t n) {
+        Ids out(n);
+        for (Index& id : out) id = p.random.below(p.c + 1) - 1;
+        return out;
+    };
+    const Ids lists = some(p.c * g), extra = some(order.size() * n_extra);
+    const float rate = 0.6f / static_cast<float>(p.n + 1), row_sum = 2.0f * static_cast<float>(p.d);
+    Floats w = p.w, log_w(p.log_w), log_w_sum(p.c, 0.0f), w_sum(p.c, 0.0f);
+    for (std::size_t c = 0; c < p.c; ++c) {
+        for (std::size_t j = 0; j < p.d; ++j) w_sum[c] += w[c * p.d + j];
+        log_w_sum[c] = static_cast<float>(lanes().log(&w[c * p.d], p.d, &log_w[c * p.d_padded]));
+    }
+    Ids ids = p.ids;
+    Floats s = p.s, log_sum(p.n, 0.0f), log_joint(p.n, 0.0f);
+    Floats want_w = w, want_log = log_w, want_log_sum = log_w_sum, want_sum = w_sum, want_s = s, want_log_n = log_sum;
+    Ids want_ids = ids;
+    p.with_rows([&](auto rows) {
+        const auto learn = [&](int n_threads) {
+            learn_online(rows, p.weights(), order.data(), order.size(), batch, rate, row_sum,
+                         {lists.data(), g, extra.data(), n_extra},
+                         {w.data(), log_w.data(), log_w_sum.data(), w_sum.data(), p.c, p.d_padded},
+                         {ids.data(), s.data(), log_sum.data(), p.n, p.c_prime}, log_joint.data(), n_threads);
+        };
+        with_threads(learn, w, log_w, log_w_sum, w_sum, ids, s, log_sum, log_joint);
+        // the same with the kernels for all rows: the others have no candidates, and no activity in the step
+        for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+            const std::size_t end = std::min(begin + batch, order.size()), width = g + n_extra + 1;
+            Ids group(p.n, 0), own((end - begin + 1) * width, -1), found = want_ids;
+            for (std::size_t at = begin; at < end; ++at) {
+                const std::size_t row = at - begin + 1, n = order[at];
+                group[n] = static_cast<Index>(row);
+                const Index best = want_ids[n * p.c_prime];
+                for (std::size_t i = 0; best >= 0 && i < g; ++i) own[row * width + i] = lists[best * g + i];
+                for (std::size_t i = 0; i < n_extra; ++i) own[row * width + g + i] = extra[at * n_extra + i];
+            }
+            Floats found_s = want_s, found_log = want_log_n, step_s(want_s.size(), 0.0f);
+            const Fields fields{want_log.data(), want_log_sum.data(), nullptr, p.c, p.d_padded};
+            search_groups(rows, fields, group.data(), own.data(), end - begin + 1, width,
+                          {found.data(), found_s.data(), found_log.data(), p.n, p.c_prime}, 1);
+            for (std::size_t at = begin; at < end; ++at) {
+                const std::size_t n = order[at];
+                want_log_n[n] = found_log[n];
+                for (std::size_t i = n * p.c_prime; i < (n + 1) * p.c_prime; ++i) {
+                    want_ids[i] = found[i], want_s[i] = found_s[i];
+                    if (found_s[i] >= kTooFaint) step_s[i] = found_s[i];
+                }
+            }
+            hebbian_step(rows, want_ids.data(), step_s.data(), p.weights(), p.c_prime, rate, want_w.data(),
+                         want_log.data(), want_log_sum.data(), want_sum.data(), p.c, p.d_padded, 1);
+        }
+    });
+    expect_near("w", w, Doubles(want_w.begin(), want_w.end()), 1e-4);
+    expect_near("log_w_sum", log_w_sum, Doubles(want_log_sum.begin(), want_log_sum.end()), 1e-4);
+    expect_near("w_sum", w_sum, Doubles(want_sum.begin(), want_sum.end()), 1e-4);
+    expect_near("log_sum", log_sum, Doubles(want_log_n.begin(), want_log_n.end()), 1e-4);
+}
+
 // t_k = sum_i s_i R_kc / sum_k R_kc for the fields c = ids[i]; r is C x K.
 // Sets `close` if rounding decides whether a field has a vote: a step to the mean wipes out old weights only to a
 // residue, whose size and sign depend on fused multiply-adds.
@@ -206,6 +269,7 @@ int main() {
     return run_all({{"m_step", check_step<false>},
                     {"m_step_parts", check_parts},
                     {"hebbian_step", check_step<true>},
+                    {"online", check_online},
                     {"classes", check_classes},
                     {"spread", check_spread}});
 }
