@@ -185,3 +185,12 @@ def test_validation_parts_are_training_rows() -> None:
     assert sorted([*part.X[:, 0], *part.X_test[:, 0]]) == list(range(70))
     np.testing.assert_array_equal(part.X[:, 0], part.y)
     np.testing.assert_array_equal(part.X_test[:, 0], part.y_test)
+
+
+def test_the_online_benchmark_measures_all_parts() -> None:
+    from tnesi.data import load_named
+
+    found = imported("online").measure(load_named("digits"), 180, 120, 400, 5, 1)
+    assert found["exact"] > 0
+    assert [len(found[part]) for part in ("partial", "exact again", "with layers")] == [2, 1, 1]
+    assert list(found["update"]) == [1, 2, 5, 15, 50, "all"]

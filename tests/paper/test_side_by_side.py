@@ -105,6 +105,7 @@ def test_passes_of_the_table() -> None:
     fewer = read_protocol("mnist-table", solver="hebbian", passes=500)
     assert (fewer.passes(1), fewer.passes(10)) == (500, 500)
     assert fewer.folder_name() == "mnist-table-hebbian-500-passes"
+    assert read_protocol("mnist-table", solver="hebbian", passes=2000).folder_name() == "mnist-table-hebbian"
     nist = read_protocol("nist-table", solver="hebbian")
     assert (nist.passes(1), nist.passes(10)) == (500, 500)
     weights = read_protocol("mnist-weights", solver="hebbian")

@@ -234,7 +234,7 @@ def read_protocol(
         )
     if label_sets is not None:
         protocol = replace(protocol, label_sets=label_sets)
-    if passes is not None and solver != "em":
+    if passes is not None and solver != "em" and passes < max(protocol.passes("all"), protocol.passes(1)):
         shorter = {"max_iter": min(passes, protocol.passes("all"))}
         one = None if protocol.one_label_iterations is None else min(passes, protocol.one_label_iterations)
         protocol = replace(
