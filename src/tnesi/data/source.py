@@ -116,7 +116,7 @@ class Source(ABC):
         return self.n_features * self.dtype.itemsize
 
     def held(self) -> Matrix | None:
-        """Return all rows as one array if this takes no further memory, else None."""
+        """Return all rows as one array if they are in memory or mapped, else None."""
         return None
 
     def load(self) -> Matrix:

@@ -47,13 +47,13 @@ class FieldMap:
     mass: Array
 
 
-def make_map(layer: FirstLayer, seed: int = 0) -> FieldMap:
+def make_map(layer: FirstLayer) -> FieldMap:
     """Lay out the fields, or a choice of them that stands for the data where there are many."""
     fields, mass = _chosen(layer.mass)
     n = fields.size
     columns = max(1, int(np.ceil(np.sqrt(n * _WIDE))))
     rows = -(-n // columns)
-    features = _features(layer, fields, seed)
+    features = _features(layer, fields)
     place = _sorted_on_grid(features, columns, rows)
     order = np.argsort(place, kind="stable")
     return FieldMap(columns, rows, fields[order], place[order] % columns, place[order] // columns, mass[order])
@@ -74,11 +74,11 @@ def _chosen(mass: Array) -> tuple[Array, Array]:
     return used[chosen], np.add.reduceat(mass[used], starts)
 
 
-def _features(layer: FirstLayer, fields: Array, seed: int) -> Array:
+def _features(layer: FirstLayer, fields: Array) -> Array:
     """Return coordinates of the fields: main directions and shares of clusters."""
     w = np.sqrt(np.maximum(layer.fields(fields), 0))
     if w.shape[1] > 4 * _PROJECTED:
-        w = w @ np.random.default_rng(seed).standard_normal((w.shape[1], _PROJECTED)).astype(w.dtype)
+        w = w @ np.random.default_rng(0).standard_normal((w.shape[1], _PROJECTED)).astype(w.dtype)
     w = w - w.mean(axis=0)
     _, vectors = np.linalg.eigh((w.T @ w).astype(np.float64))
     looks = w @ vectors[:, ::-1][:, :_DIRECTIONS]

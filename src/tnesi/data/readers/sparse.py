@@ -56,7 +56,7 @@ class CsrSource(Source):
         return 8 + 8 * self.csr.nnz // self.n_rows
 
     def held(self) -> sparse.csr_array:
-        return self.csr
+        return self.load()
 
     def load(self) -> sparse.csr_array:
         csr: sparse.csr_array = self.csr.astype(self.dtype, copy=False)
