@@ -1,4 +1,4 @@
-"""What an iteration of EM would take on some GPUs, by a roofline model: not measured, there is no GPU here.
+"""Estimated time of an iteration of EM on some GPUs, by a roofline model; not measured.
 
 ``python benchmarks/gpu_roofline.py`` prints the table of docs/gpu.md. Every step takes the longer of two times: its
 arithmetic at the peak rate, and its memory traffic at the peak bandwidth. The steps are those of

@@ -1,4 +1,4 @@
-"""Documents and tables as people have them, read from TNESI_DATA for the benchmarks."""
+"""Original documents and tables for the benchmarks, read from TNESI_DATA."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def table(path: Path) -> tuple[pd.DataFrame, Array]:
 
 
 def numbers_and_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return times and truth values as numbers, and what is no number as text."""
+    """Return times and booleans as numbers, and other values as text."""
     frame = frame.copy()
     for column in frame.columns:
         values = frame[column]
@@ -63,7 +63,7 @@ def numbers_and_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def usual_columns(scaler: Any) -> ColumnTransformer:
-    """Return what people use for `numbers_and_texts`: scaled numbers, one-hot categories, gaps filled in."""
+    """Return the usual preprocessing of `numbers_and_texts`: scaled numbers, one-hot categories, imputed gaps."""
     return make_column_transformer(
         (make_pipeline(SimpleImputer(strategy="median"), scaler), make_column_selector(dtype_include=np.number)),
         (

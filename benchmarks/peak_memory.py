@@ -1,4 +1,4 @@
-"""Time and peak memory of this process while it does something."""
+"""Time and peak memory of an action in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cost(NamedTuple):
 
 
 def measure(action: Callable[[], Any]) -> tuple[Any, Cost]:
-    """Return what `action` returns, how long it took, and the most memory that it needed.
+    """Return the result of `action`, its time, and its peak memory.
 
     On Linux the kernel's record of the peak is reset first. Elsewhere the peak is that of the whole life of the
     process, so only an action that needs more than all before is seen.
@@ -36,7 +36,7 @@ def measure(action: Callable[[], Any]) -> tuple[Any, Cost]:
 
 
 def _reset() -> float:
-    """Return free memory to the system and forget the peak, as far as it can, and return the memory in use in MB."""
+    """Return free memory to the system and reset the peak, if possible; return the memory in use in MB."""
     with suppress(AttributeError, OSError, TypeError):  # the C library of Linux has it
         ctypes.CDLL(None).malloc_trim(0)
     try:

@@ -1,4 +1,4 @@
-"""What is fuzzed: every reader of files, each with seeds, which are small valid files.
+"""Fuzzing targets: every reader of files, with small valid files as seeds.
 
 A target takes any bytes as a file and reads it to the end. It may refuse it by an error of this package that says what
 to do; every other exception is a finding.
@@ -38,7 +38,7 @@ SEPARATOR = b"\0\0--\0\0"
 
 @dataclass(frozen=True)
 class Target:
-    """A reader: what it does with bytes, in an empty folder, and which bytes are valid."""
+    """A reader: a function of bytes and an empty folder, and valid bytes."""
 
     read: Callable[[bytes, Path], object]
     seeds: Callable[[Path], Iterator[bytes]]

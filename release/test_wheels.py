@@ -1,4 +1,4 @@
-"""What is in dist/ holds what users need: ``make test-wheel`` and ``make test-sdist``."""
+"""The distributions in dist/ are complete: ``make test-wheel`` and ``make test-sdist``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE_VERSION = "cp311-cp311"
 
 
 def fitting() -> list[tuple[Path, str]]:
-    """Return each wheel with each Python of this machine that should take it."""
+    """Return each wheel with each Python of this machine that it supports."""
     return [
         (wheel, python)
         for wheel in WHEELS

@@ -1,4 +1,4 @@
-"""Documents in any encoding, from anywhere."""
+"""Documents in any encoding, from files, lists and columns."""
 
 from __future__ import annotations
 

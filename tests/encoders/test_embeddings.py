@@ -1,4 +1,4 @@
-"""Embeddings of a real model: computed once, kept on disk, refused where the model has changed."""
+"""Embeddings of a real model: computed once, cached on disk, refused if the model has changed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_cache_that_cannot_be_written(embedder: Embedder, tmp_path: Path) -> N
 
 @needs_model
 def test_threads_share_a_cache(embedder: Embedder, tmp_path: Path) -> None:
-    """As processes do: each has its own connection."""
+    """Each connection stands for a process."""
     expected = embed_texts(TEXTS, embedder, None)
     found: list[Any] = [None] * 3
     counting = [Counting(embedder) for _ in found]

@@ -1,4 +1,4 @@
-"""Whole data sets through an encoder: the same rows as at once, in constant memory, with nothing left behind."""
+"""Data sets encoded in blocks: the same rows as in one call, constant memory, no files left behind."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "folder"])
 def test_memory_does_not_grow_with_the_documents(kind: str, tmp_path: Path) -> None:
-    """At four times as many, most of which would not fit into what is allowed."""
+    """Four times as many documents, most of which would exceed the allowed memory."""
     n = 1_500 if kind == "folder" else 40_000
     peaks = {}
     for n_rows in (n, 4 * n):
@@ -232,7 +232,7 @@ def test_memory_does_not_grow_with_the_documents(kind: str, tmp_path: Path) -> N
 
 
 def write_documents(place: Path, n_rows: int) -> Path:
-    """Write documents of ten words of 100 characters; those in files of their own have 26 times as many."""
+    """Write documents of ten words of 100 characters; those in separate files have 26 times as many."""
     rng = np.random.default_rng(0)
     words = np.array([f"w{i}" + "x" * 96 for i in range(500)])
     n_words = 260 if place.suffix == ".folder" else 10

@@ -1,4 +1,4 @@
-"""ImageEncoder on arrays: any type, size and layout; what it learns; scikit-learn's conventions."""
+"""ImageEncoder on arrays: any type, size and layout; learned attributes; scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tnesi.encoders import ImageEncoder
 
 
 def shapes(n: int, size: int = 24, seed: int = 0) -> tuple[Any, Any]:
-    """Return noisy disks and squares in random colors and places, and which they are."""
+    """Return noisy disks and squares in random colors and places, and their classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     across, down = np.meshgrid(np.arange(size), np.arange(size))
@@ -206,7 +206,7 @@ def test_larger_copies_have_nearly_the_same_rows(photographs: Any) -> None:
 
 
 def test_a_frame_of_nothing_has_no_edges() -> None:
-    """A picture in portrait format on a square canvas: flat, so all zero, although nothing is around it."""
+    """A flat portrait picture on a square canvas: all zero, also at its borders."""
     flat = np.full((30, 20), 200, np.uint8)
     textured = np.random.default_rng(0).integers(0, 256, (30, 30), dtype=np.uint8)
     encoder = ImageEncoder().fit([textured, flat, flat.T])

@@ -54,7 +54,7 @@ def test_formats_with_loss_give_nearly_the_same_pixels(tmp_path: Path, picture: 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("suffix", ["jpg", "png", "tif"])
 def test_exif_orientation(tmp_path: Path, picture: Any, orientation: int, suffix: str) -> None:
-    """The file holds what the camera saw; viewers and encoders turn it upright."""
+    """The file holds the sensor's view; viewers and encoders turn it upright."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     back = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # Pillow's numbers of the inverse transposition
@@ -150,7 +150,7 @@ def test_the_number_of_threads_does_not_matter(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> tuple[list[Path], dict[str, str]]:
-    """Return 24 paths, every fourth of a file that cannot be read, and why it cannot."""
+    """Return 24 paths, every fourth of an unreadable file, and the reasons."""
     paths = [save(tmp_path / f"{i:02}.png", scene(seed=i)) for i in range(18)]
     whole = (tmp_path / "00.png").read_bytes()
     header = whole[12:16] + (60_000).to_bytes(4, "big") * 2 + whole[24:29]

@@ -1,4 +1,4 @@
-"""Encoded rows beside a checkpoint: what was encoded is not encoded again, and belongs to its data and encoder."""
+"""Encoded rows beside a checkpoint: blocks are encoded once, and belong to their data and encoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = [f"boat number {i} and {'wave' if i % 2 else 'rock'} {i % 7}" for i in r
 
 
 class InterruptionError(Exception):
-    """Ends an encoding as Ctrl-C does."""
+    """Interrupts an encoding like Ctrl-C."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def dense(X: Any) -> Any:
 
 
 def run(encoder: Any, data: Data, folder: Path, *, key: str = "k", resume: bool, stop: int = 10**9) -> tuple[Any, int]:
-    """Encode until so many items are done; return what was found, and how many blocks were encoded."""
+    """Encode a number of items; return the result and the number of encoded blocks."""
     n_blocks = 0
 
     def tell(what: str, done: int, total: int | None) -> None:

@@ -54,6 +54,6 @@ def test_frequent_values_take_one_knot(values: list[Any]) -> None:
 
 
 def test_the_smallest_floats() -> None:
-    """Half the smallest one is 0, and so is its distance from 0."""
+    """Half the smallest number is 0, and so is its distance from 0."""
     knots = np.array([0.0, 5e-324])
     assert np.isfinite(soft_bins(positions(knots, knots), 2)).all()

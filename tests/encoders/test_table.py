@@ -254,7 +254,7 @@ def test_missing_values_of_all_kinds() -> None:
 
 
 def test_unseen_values() -> None:
-    """What says nothing has the mean weights: it does not make a row more like some rows than like others."""
+    """Missing values get the mean weights, so that they do not affect similarities."""
     table = {"c": ["a", "b"] * 10, "n": [1.0, 2, 3, 4] * 5}
     encoder = fitted(table)
     with pytest.warns(UserWarning, match="'c' has only categories that did not occur"):
@@ -403,7 +403,7 @@ def test_texts_in_a_table() -> None:
 
 
 def test_few_labels() -> None:
-    """Three labels on the wine data: raw columns are useless, encoded ones are not."""
+    """Three labels on the wine data: raw columns fail, encoded ones do not."""
     X, y = load_wine(return_X_y=True)
     few = np.full(len(y), -1)
     first = [int(np.flatnonzero(y == k)[5]) for k in range(3)]

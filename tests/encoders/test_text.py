@@ -26,7 +26,7 @@ DOCUMENTS = ["A red apple and a green apple", "Green apples, red wine", "Wine an
 
 
 def articles(n: int = 60, seed: int = 0) -> tuple[list[str], Any]:
-    """Make up articles about three topics, from common words and those of the topic."""
+    """Generate articles about three topics, from common words and those of the topic."""
     rng = np.random.default_rng(seed)
     topics = np.arange(n) % 3
     words = [[f"{stem}{i}" for i in range(12)] for stem in ("sport", "money", "music")]
@@ -81,7 +81,7 @@ def test_documents_with_nothing_in_common() -> None:
     ],
 )
 def test_scripts(texts: list[str], word: str) -> None:
-    """A word that two texts share is a feature, whether or not the script separates words."""
+    """A shared word is a feature, whether or not the script separates words."""
     encoder = TextEncoder().fit(texts)
     column = encoder.words_.tolist().index(word)
     assert (encoder.transform(texts)[[0, 1], [column, column]] > 0).all()
@@ -140,7 +140,7 @@ def test_any_bytes(documents: list[bytes]) -> None:
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
 @pytest.mark.filterwarnings("ignore:.* documents ")
 def test_any_text(documents: list[str]) -> None:
-    """Rows have length 1, or 0 without words; feature names say what is in a row."""
+    """Rows have length 1, or 0 without words; feature names match the values."""
     try:
         encoder = TextEncoder(min_df=1).fit(documents)
     except ValueError as error:

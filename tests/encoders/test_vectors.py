@@ -29,7 +29,7 @@ def test_scikit_learn(estimator: Any, check: Any) -> None:
 
 
 def embeddings(n: int = 60, d: int = 30, seed: int = 0) -> tuple[Any, Any]:
-    """Make up embeddings of three topics, far from the origin as those of many models are."""
+    """Generate embeddings of three topics, far from the origin like those of many models."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
     return (3 + rng.normal(0, 1, (3, d))[y] + rng.normal(0, 0.7, (n, d))).astype(np.float32), y

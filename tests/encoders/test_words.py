@@ -32,7 +32,7 @@ def test_words(text: str, words: list[str]) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text(text: str) -> None:
-    """Words hold no spaces, case makes no difference, and sequences are of neighbors."""
+    """Words contain no spaces, case is ignored, and n-grams consist of neighbors."""
     words = WordAnalyzer()(text)
     assert all(word and not any(character.isspace() for character in word) for word in words)
     pairs = WordAnalyzer(2, 2)(text)

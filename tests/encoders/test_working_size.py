@@ -1,4 +1,4 @@
-"""The size at which pictures keep their details, measured without labels."""
+"""The working size of pictures, chosen without labels."""
 
 from __future__ import annotations
 

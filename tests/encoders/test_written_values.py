@@ -93,7 +93,7 @@ def test_columns(values: list[str], kind: str, first: object) -> None:
 
 
 def test_the_style_belongs_to_the_encoder() -> None:
-    """The same text means the same in rows that are encoded later, also by an encoder from a file."""
+    """Text is parsed in the same way in later rows, also by an encoder from a file."""
     amounts = np.random.default_rng(0).uniform(0, 5_000, 200)
     written = [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in amounts]
     encoder = TableEncoder().fit({"amount": written, "when": ["03.04.2024"] * 100 + ["31.12.2023"] * 100})

@@ -1,4 +1,4 @@
-"""Activities with a known structure, as a first layer would give them."""
+"""Activities with a known structure, like those of a first layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilities are as certain as they are asked to be."""
+"""Calibrated probabilities have the requested certainty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters are found without labels, and the same ones with any number of threads."""
+"""Clusters are found without labels, and do not depend on the number of threads."""
 
 from __future__ import annotations
 

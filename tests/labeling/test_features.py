@@ -43,7 +43,7 @@ def test_few_rows_are_all_in_the_sample(documents: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize(("stored", "size"), [(1, 20_000), (200, 5_242), (50_000, 2_000)])
 def test_the_sample_has_a_limited_number_of_values(stored: int, size: int) -> None:
-    """Wide rows are fewer, whatever their number; the same seed draws the same ones."""
+    """Fewer wide rows are used; the same seed draws the same ones."""
 
     class Store:
         n_rows, row_values, in_memory = 30_000, float(stored), True

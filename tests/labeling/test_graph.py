@@ -1,4 +1,4 @@
-"""Spreading labels over the graph of fields is EM with soft labels, written in another way."""
+"""Spreading labels over the graph of fields is equivalent to EM with soft labels."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def sharp_activities(n: int, n_fields: int, seed: int, sharpness: float) -> spar
 
 @given(st.integers(0, 1000), st.floats(1, 3000), st.booleans())
 def test_spreading_stays_stable(seed: int, sharpness: float, weighted: bool) -> None:
-    """Eigenvalues outside of [0, 1] would let the polynomials explode."""
+    """Eigenvalues outside of [0, 1] would make the polynomials diverge."""
     s = sharp_activities(80, 15, seed, sharpness)
     weight = np.random.default_rng(seed).integers(1, 9, 80).astype(np.float32) if weighted else None
     graph = FieldGraph.of(s, weight)
@@ -128,7 +128,7 @@ def test_many_steps_do_not_explode(seed: int, sharpness: float, clamp: float) ->
 
 
 def test_labels_reach_islands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows along a line, the fields of which hardly overlap, a label at either end: each half goes to its own."""
+    """Rows along a line with little overlap and a label at each end: each half gets the label of its end."""
     s = sharp_activities(400, 20, 0, 2000.0)
     place = s.toarray().argmax(axis=1)
     label = np.full(400, -1)
@@ -146,7 +146,7 @@ def test_labels_reach_islands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_hub_of_many_islands_does_not_stop_the_others() -> None:
-    """However many islands lead to one field, steps are not much shorter."""
+    """Many islands at one field do not shorten the steps much."""
     n = 500
     s = np.zeros((4 * n + 8, n + 3), np.float32)
     s[np.arange(4 * n), np.arange(4 * n) % n] = 1
@@ -158,7 +158,7 @@ def test_a_hub_of_many_islands_does_not_stop_the_others() -> None:
 
 
 def test_bridges_lead_to_fields_with_mass() -> None:
-    """Fields that are hardly active anywhere are nearer, and would carry nothing."""
+    """Fields with almost no activity are nearer, but carry no labels."""
     s = np.zeros((20, 5), np.float32)
     s[:10] = [1, 1e-6, 1e-6, 1e-6, 1e-9]
     s[10:, 4] = 1

@@ -89,7 +89,7 @@ def test_the_published_rule_has_the_last_word_where_labels_are_many(
 def test_what_has_spread_stays_where_self_labels_cannot_be_trusted(
     planted: Planted, some_labels: Planted, monkeypatch: pytest.MonkeyPatch, sizes: list[int], leak: float, n: int
 ) -> None:
-    """Few labels; or rows that change their class when they label themselves."""
+    """Few labels, or rows whose self-label changes."""
     s, truth = planted(sizes, leak=leak)
     label = some_labels(truth, n)
     if leak > 0.2:
@@ -235,7 +235,7 @@ def test_a_single_field(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["auto", "clusters", "spreading"])
 def test_a_label_in_a_field_of_its_own(planted: Planted, some_labels: Planted, method: str) -> None:
-    """Nothing else can be said of its class; the other classes do not suffer."""
+    """There is no other evidence for its class; the other classes are not affected."""
     s, truth = planted([200] * 4)
     lonely = sparse.csr_array((np.ones(1, np.float32), ([0], [s.shape[1]])), shape=(1, s.shape[1] + 1))
     s = sparse.csr_array(sparse.vstack([sparse.hstack([s, np.zeros((800, 1), np.float32)]), lonely])).astype(np.float32)

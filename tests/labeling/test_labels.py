@@ -84,7 +84,7 @@ def test_integers_with_missing_values_stay_integers(y: object) -> None:
     ],
 )
 def test_dates_are_refused(y: object) -> None:
-    """They could be learned, but not saved."""
+    """Such labels could be learned, but not saved."""
     with pytest.raises(ValueError, match=r"the labels are dates.*y.astype\(str\)"):
         encode_labels(y, -1)
 

@@ -1,4 +1,4 @@
-"""Labels are left out in turn, and a class is never without."""
+"""Labels are held out in turn, and each class always keeps one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain supervised classifier, against scikit-learn on features that are computed here."""
+"""Logistic regression, compared with scikit-learn on features computed here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_weights_are_repetitions(rows: Any, rng: np.random.Generator) -> None:
 
 
 def test_distances_are_relative_to_the_variance(rows: Any) -> None:
-    """Data whose proportions differ less are as easy to learn: a hundredth of the contrast makes no difference."""
+    """A hundredth of the contrast makes no difference."""
     label = (np.arange(90) % 2).astype(np.int32)
     shares = rows / rows.sum(axis=1, keepdims=True)
     shares[:, 1] = np.where(label, 0.9, 0.1) * shares[:, 1]
@@ -70,7 +70,7 @@ def test_distances_are_relative_to_the_variance(rows: Any) -> None:
 
 
 def test_nothing_is_said() -> None:
-    """Warnings are errors in these tests: neither few iterations nor a label per class are worth one."""
+    """Few iterations and one label per class cause no warnings (which are errors in tests)."""
     rng = np.random.default_rng(0)
     rows = rng.poisson(3.0, (30, 12)).astype(np.float32)
     learn_logistic(transformed(rows, "roots"), np.arange(30, dtype=np.int32), None, 30, 1e4)

@@ -1,4 +1,4 @@
-"""Clusters get names whatever they are called, and doubts are probabilities."""
+"""Naming does not depend on the order of clusters, and doubts are probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ fits = arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(6, 9)), eleme
 
 
 def test_the_best_assignment_is_one_to_one() -> None:
-    """Both classes fit cluster 0 best; the one that has a good second choice gives way."""
+    """Both classes fit cluster 0 best; the one with a good second choice gets that."""
     fit = np.log([[0.9, 0.09, 0.01], [0.6, 0.39, 0.01]])
     assert name_clusters(fit).tolist() == [0, 1]
     assert name_clusters(fit[::-1]).tolist() == [1, 0]

@@ -27,7 +27,7 @@ def labeler_of(s: sparse.csr_array, weight: Any = None, seed: int = 0) -> Labele
 
 
 def known_of(labeler: Labeler, label: Any, n_classes: int) -> Known:
-    """Return what a classifier knows after learning."""
+    """Return the state of a classifier after learning."""
     t = labeler.learn(label, n_classes, "auto")[0].posterior(labeler.activities)
     t[label >= 0] = np.eye(n_classes)[label[label >= 0]]
     sure, rivals = confidence(labeler.activities, t.argmax(axis=1), label, n_classes)
@@ -66,7 +66,7 @@ def test_large_clusters_first(planted: Planted) -> None:
 
 
 def test_rows_are_typical(planted: Planted) -> None:
-    """No row with a field of another cluster is asked for, and none that has its fields for itself."""
+    """Suggestions avoid rows with fields of other clusters and rows with fields of their own."""
     s, truth = planted([200] * 4, leak=0.3)
     own = sparse.eye_array(20, format="csr", dtype=np.float32)  # twenty outliers
     s = sparse.csr_array(sparse.block_diag([s, own]))
@@ -87,7 +87,7 @@ def test_clusters_without_a_label_come_first(planted: Planted) -> None:
 
 
 def test_where_classes_compete(planted: Planted) -> None:
-    """Two classes share a cluster: that is where to ask, once there are labels everywhere."""
+    """Two classes share a cluster: suggestions come from there once there are labels everywhere."""
     s, cluster = planted([200] * 4, leak=0)
     label = np.full(800, -1, np.int32)
     for k in range(4):
@@ -105,7 +105,7 @@ def test_where_classes_compete(planted: Planted) -> None:
 
 
 def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
-    """First where rows are taken for a class with few labels: another one is more likely to hide there."""
+    """Rows predicted as a class with few labels come first: they are more likely to hide another class."""
     s, truth = planted([200] * 5)
     label = np.full(truth.size, -1, np.int32)
     label[[0, 1, 2, 3, 4, 5, 200, 400]] = [0] * 6 + [1, 2]
@@ -119,7 +119,7 @@ def test_exploring_looks_where_no_label_is(planted: Planted) -> None:
 
 
 def test_settling_looks_where_two_classes_compete(planted: Planted) -> None:
-    """One that is far ahead of two others is more doubtful than two that are equal, and yet rather right."""
+    """A best class far ahead of two others is more doubtful than two equal ones, but more often right."""
     s, truth = planted([200] * 3)
     labeler = Labeler(s, [s.shape[1]], None, 0)
     place = labeler.clusters(3).place
@@ -132,7 +132,7 @@ def test_settling_looks_where_two_classes_compete(planted: Planted) -> None:
 
 
 def test_settling_looks_where_rows_are_undecided(planted: Planted) -> None:
-    """Undecided rows count for each label of their part and the next one. Names are not asked for any more."""
+    """Undecided rows count for each label of their part and the next one; names are no longer suggested."""
     s, truth = planted([200] * 4)
     label = np.full(truth.size, -1, np.int32)
     label[200:210] = 1
@@ -296,7 +296,7 @@ def test_rows_are_those_given(digits: Any) -> None:
 
 
 def test_names_and_unknown_classes(digits: Any) -> None:
-    """Rows that belong to no known class are asked for."""
+    """Rows of no known class are suggested."""
     X, truth = digits
     y = few_labels(np.where(truth < 7, truth.astype(str), None), 5, np.random.default_rng(0), unlabeled=None)
     asked_for = []

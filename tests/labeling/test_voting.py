@@ -1,4 +1,4 @@
-"""Several ways to learn from labels vote: what is held out, what it counts for, and what comes out."""
+"""The vote of several methods: held-out labels, weights, and the result."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_many_classes_with_one_label_each(data: tuple[Any, Any, Any]) -> None:
 
 
 def remember(seen: list[Any]) -> Any:
-    """Return a learner that knows the labels of the rows it was given, and predicts class 0 for all others."""
+    """Return a learner that predicts the labels of its training rows, and class 0 for all others."""
 
     def learn(points: Any, label: Any, n_classes: int) -> LinearClasses:
         seen.append(points)
@@ -133,7 +133,7 @@ def remember(seen: list[Any]) -> Any:
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_every_label_is_held_out_once(n_threads: int) -> None:
-    """Row i is the i-th unit vector: what was not learned from is predicted as class 0."""
+    """Row i is the i-th unit vector: held-out rows are predicted as class 0."""
     rows, seen = np.eye(40, dtype=np.float32), []
     label = np.where(np.arange(40) < 30, np.arange(40) % 5, -1).astype(np.int32)
     label[29] = -1  # class 4 has five labels, the others six
@@ -169,7 +169,7 @@ def trial(method: str, held: Any, sample: Any) -> Trial:
 
 
 def combined(*accuracies: float, n: int = 200, agreement: float = 0.0, n_rows: int = 5000) -> Voted:
-    """Combine ways that predict the given shares of n held-out labels of each of two classes."""
+    """Combine methods that predict the given shares of n held-out labels of each of two classes."""
     rng = np.random.default_rng(0)
     label = np.tile(np.arange(2), n).astype(np.int32)
     test = LeftOut(label, 2, np.arange(2 * n), label, np.zeros(2 * n, int))
@@ -195,7 +195,7 @@ def test_a_way_that_is_far_behind_does_not_vote() -> None:
 
 
 def test_more_held_out_labels_count_more() -> None:
-    """With many labels the best way decides; with few, prior odds and agreement matter too."""
+    """With many labels the best method decides; with few, prior odds and agreement matter, too."""
     shares = []
     for n in (2, 20):
         found = combined(0.5, 0.5, 1.0, 0.5, n=n)
