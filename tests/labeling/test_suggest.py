@@ -305,3 +305,12 @@ def test_names_and_unknown_classes(digits: Any) -> None:
         asked_for.append(len({7, 8, 9} & set(truth[rows_of(found)])))
         assert all(isinstance(name, str) and name < "7" for one in found for name in one.classes)
     assert sum(asked_for) >= 9  # of 40 mixtures 34 find all three, and 6 find two
+
+
+def test_settling_counts_labels_of_the_first_class(planted: Planted) -> None:
+    s, truth = planted([200] * 4)
+    label = np.full(truth.size, -1, np.int32)
+    label[200:210] = 0
+    t = np.array([[0.9, 0.1], [0.55, 0.45], [0.4, 0.6], [1, 0]])[truth]
+    known = Known(label, np.array(["a", "b"]), t, np.full(2, 0.3), np.array(["b", "a"]))
+    assert truth[settle(labeler_of(s), known, 3, n_parts=4)[0].row] == 2
