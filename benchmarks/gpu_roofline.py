@@ -3,7 +3,7 @@
 ``python benchmarks/gpu_roofline.py`` prints the table of docs/gpu.md. Every step takes the longer of two times: its
 arithmetic at the peak rate, and its memory traffic at the peak bandwidth. The steps are those of
 :mod:`tnesi.kernels.tensors`, where each operation on tensors reads its arguments and writes its result once. This is a
-lower bound; real kernels reach half to nine tenths of it.
+lower bound.
 """
 
 from __future__ import annotations
