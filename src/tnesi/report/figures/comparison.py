@@ -121,7 +121,7 @@ def _scatter(name: str, every: list[System], total: bool) -> Picture:
                 zorder=2 if system.other else 3,
             )  # fmt: skip
         log_x(axes, (100, 1000, 10000) if total else (_FEWEST_LABELS, *TRAINING_LABELS))
-        axes.set_xlim(*((6, 90000) if total else (12, 3800)))
+        axes.set_xlim(*((6, 90000) if total else (7, 3800)))
         log_y(axes, [error for system in every for error in system.error.values()])
         what = "labels in total: training and tuning" if total else "training labels"
         axes.set(xlabel=what, ylabel="test error %")
