@@ -85,7 +85,7 @@ def joint_log_likelihood(network: NeuralSimpletron, X: Any, y: Any) -> Array:
     """
     R, model = _weights(network), network.mixture_.model_
     rows = normalize(np.asarray(X), model.row_sum)
-    label, names = encode_labels(y, network.unlabeled, none_is_fine=True)
+    label, names = encode_labels(y, network.unlabeled, none_is_fine=True, one_is_fine=True)
     place = np.searchsorted(network.classes_, names)
     known = np.minimum(place, len(network.classes_) - 1)
     if not np.array_equal(network.classes_[known], names):
