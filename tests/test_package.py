@@ -45,6 +45,13 @@ def test_the_rooms_of_the_readme_are_there_without_another_import() -> None:
     assert run(code).stdout.split() == ["open_data", "t_nesi", "tnesi.report"]
 
 
+def test_one_version_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert tnesi.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_the_package_index_gets_absolute_links() -> None:
     pytest.importorskip("hatch_fancy_pypi_readme")
     source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
