@@ -121,6 +121,15 @@ def test_data_of_another_kind(encoder: Any, given: Any, message: str) -> None:
         check_kind(encoder, open_data(given))
 
 
+def test_vectors_in_the_columns_of_a_table(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    np.savetxt(tmp_path / "vectors.csv", X, "%.9g", ",", header="a,b,c", comments="")
+    encoder, data = VectorEncoder(), open_data(tmp_path / "vectors.csv")
+    assert fit_encoder(encoder, data) == []
+    expected = VectorEncoder().partial_fit(X).transform(X)
+    np.testing.assert_allclose(encode(encoder, data).data.X, expected, atol=1e-5)
+
+
 def test_what_an_encoder_refuses_names_the_data() -> None:
     encoder = TableEncoder()
     with pytest.raises(DataError, match="array: The table has no column to learn from"):

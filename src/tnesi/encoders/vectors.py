@@ -233,7 +233,7 @@ class VectorEncoder(TransformerMixin, BaseEstimator):
 
 
 def unnested(X: Any) -> Any:
-    """Return a column of lists as a 2-D array, and anything else as it is.
+    """Return a column of lists, or columns by name, as a 2-D array, and anything else as it is.
 
     Examples
     --------
@@ -244,6 +244,8 @@ def unnested(X: Any) -> Any:
     """
     if sparse.issparse(X):
         return X
+    if isinstance(X, dict):  # the columns of a table by name
+        return np.column_stack([*X.values()])
     column = X
     names = getattr(X, "columns", None) if type(X).__module__.partition(".")[0] in ("pandas", "polars") else None
     if names is None:
