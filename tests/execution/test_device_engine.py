@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from tnesi import PoissonMixture, SimpletronClassifier, load, save
 from tnesi.errors import InvalidDataError, InvalidParameterError
@@ -244,6 +245,33 @@ def test_online_rule(rows: Any, recurrent: bool, weighted: bool) -> None:
     np.testing.assert_array_equal(own.mixtures_[0].means_, same.mixtures_[0].means_)
     np.testing.assert_allclose(own.predict_proba(rows), expected.predict_proba(rows), atol=1e-2)
     assert own.mixtures_[0].history_[0]["device"] == "cpu"
+
+
+class OwnMemory(Device):
+    """The processor, with memory of its own: as on a GPU, arrays and tensors only have the same values by copies."""
+
+    def tensor(self, array: Any) -> Any:
+        return array if isinstance(array, torch.Tensor) else super().tensor(array).clone()
+
+    def array(self, tensor: Any) -> Any:
+        return super().array(tensor).copy()
+
+
+@pytest.mark.parametrize("rule", [EM(max_iter=3, tol=0.0), OnlineRule(max_iter=2, learning_rate=0.5)])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_device_with_its_own_memory(
+    rows: Any, rule: EM | OnlineRule, recurrent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = np.arange(len(rows)) % 3
+    settings: dict[str, Any] = {"row_sum": 150.0, "truncation": 5, "random_state": 0, "n_jobs": 1}
+    network = NeuralSimpletron(30, recurrent=recurrent, rule=rule, execution=CPU, **settings)
+    shared = clone(network).fit(rows, labels)
+    monkeypatch.setattr("tnesi.execution.device_engine.find_device", lambda *_, **__: OwnMemory("cpu", True))
+    own = network.fit(rows, labels)
+    np.testing.assert_array_equal(own.mixtures_[0].means_, shared.mixtures_[0].means_)
+    np.testing.assert_array_equal(own.predict_proba(rows), shared.predict_proba(rows))
+    energies = [[record["free_energy"] for record in each.mixtures_[0].history_] for each in (own, shared)]
+    assert energies[0] == energies[1]
 
 
 def test_moments_of_tensors(rows: Any) -> None:
