@@ -314,3 +314,15 @@ def test_settling_counts_labels_of_the_first_class(planted: Planted) -> None:
     t = np.array([[0.9, 0.1], [0.55, 0.45], [0.4, 0.6], [1, 0]])[truth]
     known = Known(label, np.array(["a", "b"]), t, np.full(2, 0.3), np.array(["b", "a"]))
     assert truth[settle(labeler_of(s), known, 3, n_parts=4)[0].row] == 2
+
+
+def test_there_are_as_many_parts_as_labels_and_questions(planted: Planted) -> None:
+    s, truth = planted([100] * 8)
+    label = np.full(truth.size, -1)
+    label[[0, 100, 200, 300, 400]] = 0
+    label[[500]] = 1
+    t = np.eye(2)[np.where(truth < 5, 0, 1)] * 0.8 + 0.1
+    known = Known(label, np.arange(2), t, np.ones(2), np.array([1, 0]))
+    labeler = labeler_of(s)
+    assert suggest(labeler, known, 2) == suggest(labeler, known, 2, n_parts=8)
+    assert suggest(labeler, known, 2) != suggest(labeler, known, 2, n_parts=3)
