@@ -293,6 +293,23 @@ def test_customers_beside_logistic_regression() -> None:
     assert mean <= 2 * spread, (mean, differences)
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig"])
+def test_a_table_of_a_german_spreadsheet(tmp_path: Path, rng: np.random.Generator, encoding: str) -> None:
+    """Semicolons, decimal commas, currencies, percentages, dates, cells of two lines: nearly all decide together."""
+    y = rng.integers(0, 2, 200)
+    amounts = [f"{v:,.2f} €".translate(str.maketrans(",.", ".,")) for v in rng.normal(1_500 + 1_000 * y, 400)]
+    shares = [f"{v:.1f} %".replace(".", ",") for v in rng.uniform(0, 40, 200) + 30 * y]
+    days = [f"{rng.integers(1, 29):02d}.{rng.integers(1, 13):02d}.{2018 + 3 * k}" for k in y]
+    lines = [f'{i};{amounts[i]};{shares[i]};{days[i]};"Größe\n{i}"' for i in range(200)]
+    labels = [("ja" if k else "nein") if i < 20 else "" for i, k in enumerate(y.tolist())]
+    text = "Nr;Betrag;Anteil;Datum;Notiz;label\n" + "\n".join(map(";".join, zip(lines, labels, strict=True)))
+    (tmp_path / "kunden.csv").write_bytes(text.encode(encoding))
+    tnesi("fit", tmp_path / "kunden.csv", "-o", tmp_path / "model.tnesi")
+    tnesi("predict", tmp_path / "model.tnesi", tmp_path / "kunden.csv", "-o", tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")["label"]
+    assert (found != np.where(y, "ja", "nein")).mean() < 0.05
+
+
 def test_a_table_without_a_header(tmp_path: Path, rng: np.random.Generator) -> None:
     table, y = customers(1)
     table.drop(columns="customer_id").assign(y=y).to_csv(tmp_path / "rows.csv", index=False, header=False, na_rep="?")

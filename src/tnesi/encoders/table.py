@@ -34,6 +34,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     scales; categories and missing values become levels. Columns of sentences are encoded by :class:`TextEncoder`.
     Columns without information (identifiers, constant columns) are dropped, with a warning.
 
+    Texts count as numbers or times where nearly all of a column are, also as spreadsheets write them: "1.234,50 €",
+    "45 %", "31.12.2024".
+
     Parameters
     ----------
     n_bins : int, default=5
