@@ -14,11 +14,12 @@ import numpy as np
 from tnesi.execution.local import sample_step
 from tnesi.execution.part import Part, Summary
 from tnesi.execution.settings import Local, Torch
-from tnesi.execution.store import ArrayStore, Store, TensorStore, even_grain, parts
+from tnesi.execution.store import ArrayStore, TensorStore, even_grain, parts
 from tnesi.execution.survey import Survey
 from tnesi.kernels import tensors as kernels
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Shrinkage, Units
+from tnesi.model.rows import RowStore
 from tnesi.search import Search
 from tnesi.system.devices import Device, find_device
 from tnesi.types import Array
@@ -44,7 +45,7 @@ def device_for(run: Local, n_threads: int) -> Iterator[Device | None]:
 class DeviceEngine:
     """Passes over the training rows on a device; see :class:`tnesi.execution.engine.Engine`."""
 
-    def __init__(self, store: Store, sums: Array, weight: Array | None, device: Device, n_threads: int) -> None:
+    def __init__(self, store: RowStore, sums: Array, weight: Array | None, device: Device, n_threads: int) -> None:
         self.n_rows, self.n_features = store.n_rows, store.n_features
         self.total = float(self.n_rows if weight is None else weight.sum(dtype=np.float64))
         self.row_sum = 0.0

@@ -10,7 +10,7 @@ from tnesi.execution.device_engine import DeviceEngine
 from tnesi.execution.engine import Engine
 from tnesi.execution.local import LocalEngine
 from tnesi.execution.part import Part
-from tnesi.execution.store import Store
+from tnesi.model.rows import RowStore
 from tnesi.system.devices import Device
 from tnesi.types import Array
 
@@ -23,7 +23,7 @@ class GivenRows(NamedTuple):
 
     Attributes
     ----------
-    store : Store
+    store : RowStore
     sums : (N,) array of float64
         Row sums.
     weight : (N,) array of float32 or None
@@ -37,7 +37,7 @@ class GivenRows(NamedTuple):
         The device of PyTorch to learn on; None means the processor.
     """
 
-    store: Store
+    store: RowStore
     sums: Array
     weight: Array | None
     present: Array | None

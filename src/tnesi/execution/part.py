@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tnesi.execution.store import ArrayStore, Store, even_grain, parts
+from tnesi.execution.store import ArrayStore, even_grain, parts
 from tnesi.execution.survey import Survey
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Prior, Statistics
-from tnesi.model.rows import Rows
+from tnesi.model.rows import Rows, RowStore
 from tnesi.search import Search
 from tnesi.types import Array
 
@@ -42,7 +42,7 @@ class Part:
 
     Attributes
     ----------
-    store : Store
+    store : RowStore
     sums : (N,) array of float64
         Sums of the stored rows.
     weight : (N,) array of float32 or None
@@ -56,7 +56,7 @@ class Part:
         sum_d log y_d! of each row.
     """
 
-    store: Store
+    store: RowStore
     sums: Array
     weight: Array | None
     n_threads: int

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tnesi.errors import InvalidDataError
-from tnesi.execution.store import ArrayStore, FileStore, Store, grain_rows, parts
-from tnesi.model.rows import usable_rows
+from tnesi.execution.store import ArrayStore, FileStore, grain_rows, parts
+from tnesi.model.rows import RowStore, usable_rows
 from tnesi.system.files import FileWriteError, TemporaryPath
 from tnesi.types import Array
 
@@ -22,7 +22,7 @@ IN_MEMORY = 2**28
 """Maximum size in bytes of data that are kept in memory."""
 
 
-def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Store, Array, int]:
+def spool(blocks: Iterable[Any], shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[RowStore, Array, int]:
     """Copy checked blocks of rows to memory or to a temporary file.
 
     Returns the store, the row sums, and the number of all-zero rows. The file is deleted with the store.

@@ -6,45 +6,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from tnesi.errors import TnesiError
-from tnesi.model.rows import Matrix
+from tnesi.model.rows import Matrix, RowStore
 from tnesi.system.devices import device_of
 from tnesi.types import Array
 
 _GRAIN, _GRAIN_VALUES = 2**16, 2**28
-
-
-class Store(Protocol):
-    """Rows that can be read repeatedly.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    row_values : float
-        Mean number of stored values per row.
-    in_memory : bool
-        Whether the rows are in memory.
-    """
-
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def n_features(self) -> int: ...
-    @property
-    def row_values(self) -> float: ...
-    @property
-    def in_memory(self) -> bool: ...
-
-    def read(self, place: slice) -> Any:
-        """Return consecutive rows."""
-
-    def take(self, index: Array) -> Any:
-        """Return the rows with the given indices."""
 
 
 class FileChangedError(TnesiError, OSError):
@@ -196,7 +168,7 @@ def grain_rows(n_values: float) -> int:
     return int(min(_GRAIN, 2 ** np.floor(np.log2(max(_GRAIN_VALUES / max(n_values, 1), 256)))))
 
 
-def even_grain(store: Store) -> int:
+def even_grain(store: RowStore) -> int:
     """Return the number of rows per grain; grains of equal size can be distributed evenly.
 
     Examples
@@ -208,7 +180,7 @@ def even_grain(store: Store) -> int:
     return -(-store.n_rows // max(n_grains, 1))
 
 
-def parts(store: Store, size: int) -> Iterator[tuple[slice, Any]]:
+def parts(store: RowStore, size: int) -> Iterator[tuple[slice, Any]]:
     """Yield all rows, `size` at a time; the next rows of a file are read in the background.
 
     Rows from a file are valid until the next ones are requested.

@@ -9,8 +9,8 @@ import numpy as np
 
 from tnesi.labeling.leading import Leading
 from tnesi.labeling.logistic import learn_logistic, variance_scale
-from tnesi.model.classifier_model import RowStore
 from tnesi.model.linear_classes import LinearClasses, transformed
+from tnesi.model.rows import RowStore
 from tnesi.types import Array
 
 _SAMPLE_VALUES = 2**20

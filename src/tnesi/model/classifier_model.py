@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -14,28 +14,9 @@ from tnesi.model.classes import FieldClasses, sharpened
 from tnesi.model.fields import Prior
 from tnesi.model.linear_classes import LinearClasses
 from tnesi.model.mixture_model import MixtureModel
-from tnesi.model.rows import Matrix
+from tnesi.model.rows import Matrix, RowStore
 from tnesi.system.devices import device_of, is_tensor
 from tnesi.types import Array
-
-
-class RowStore(Protocol):
-    """Rows that can be read again."""
-
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def row_values(self) -> float:
-        """Mean number of stored values per row."""
-
-    @property
-    def in_memory(self) -> bool: ...
-
-    def read(self, place: slice) -> Any:
-        """Return consecutive rows."""
-
-    def take(self, index: Array) -> Any:
-        """Return the rows with the given indices."""
 
 
 @dataclass(frozen=True, eq=False)

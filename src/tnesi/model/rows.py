@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,34 @@ _EVEN_BYTES = 2**30
 """Maximum memory for the all-zero rows of a sparse matrix, which become dense."""
 _SAFE = 1e30
 """Row sums outside [1 / _SAFE, _SAFE] are scaled in double precision before they become float32."""
+
+
+class RowStore(Protocol):
+    """Rows that can be read repeatedly.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    row_values : float
+        Mean number of stored values per row.
+    in_memory : bool
+        Whether the rows are in memory.
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def row_values(self) -> float: ...
+    @property
+    def in_memory(self) -> bool: ...
+
+    def read(self, place: slice) -> Any:
+        """Return consecutive rows."""
+
+    def take(self, index: Array) -> Any:
+        """Return the rows with the given indices."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from scipy.sparse import issparse
 from tnesi.execution.dask import tasks
 from tnesi.execution.dask.cluster import Cluster, ClusterError, Worker
 from tnesi.execution.dask.tasks import Block
-from tnesi.execution.store import ArrayStore, FileStore, Store, even_grain
+from tnesi.execution.store import ArrayStore, FileStore, even_grain
+from tnesi.model.rows import RowStore
 from tnesi.types import Array
 
 PER_SLOT = 4
@@ -107,7 +108,7 @@ class Blocks:
         The data of each block; None if it must be loaded (again).
     """
 
-    def __init__(self, cluster: Cluster, store: Store, sums: Array, weight: Array | None) -> None:
+    def __init__(self, cluster: Cluster, store: RowStore, sums: Array, weight: Array | None) -> None:
         self.cluster, self.store, self.sums, self.weight = cluster, store, sums, weight
         self.grain = even_grain(store)
         self.workers = cluster.workers()
@@ -209,7 +210,7 @@ def in_memory(cluster: Cluster, futures: Sequence[Future]) -> set[str]:
         return set()
 
 
-def row_bytes(store: Store) -> int:
+def row_bytes(store: RowStore) -> int:
     """Return the mean size of a row in bytes."""
     if isinstance(store, ArrayStore) and issparse(store.x):
         return int(_SPARSE_VALUE * store.row_values)
@@ -218,7 +219,7 @@ def row_bytes(store: Store) -> int:
     return int(store.n_features * itemsize)
 
 
-def block_places(store: Store, workers: dict[str, Worker]) -> list[slice]:
+def block_places(store: RowStore, workers: dict[str, Worker]) -> list[slice]:
     """Divide rows into blocks of whole grains, as evenly as possible."""
     grain = even_grain(store)
     n_grains = -(-store.n_rows // grain)

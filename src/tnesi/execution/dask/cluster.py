@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tnesi.execution.dask.blocks import Blocks
     from tnesi.execution.dask.engine import DaskEngine
-    from tnesi.execution.store import Store
+    from tnesi.model.rows import RowStore
 
 CONNECT_SECONDS = 5
 """Timeout of a connection to a scheduler."""
@@ -68,7 +68,7 @@ class Cluster:
         self._sharing: dict[str, bool] = {}
         self._check_workers()
 
-    def engine(self, store: Store, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
+    def engine(self, store: RowStore, sums: Any, weight: Any, n_threads: int) -> DaskEngine:
         """Return an engine for these rows; the workers keep the rows of the last engine."""
         from tnesi.execution.dask.blocks import Blocks
         from tnesi.execution.dask.engine import DaskEngine

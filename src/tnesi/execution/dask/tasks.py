@@ -20,11 +20,12 @@ from scipy.sparse import csr_array
 from tnesi.errors import TnesiError
 from tnesi.execution.dask.shared_array import SharedArray, allocate, opened, reading
 from tnesi.execution.part import Part, Summary
-from tnesi.execution.store import ArrayStore, FileStore, Store
+from tnesi.execution.store import ArrayStore, FileStore
 from tnesi.execution.survey import Survey
 from tnesi.kernels.blas import single_threaded_blas
 from tnesi.model.activities import Activities
 from tnesi.model.fields import Fields, Statistics, Units
+from tnesi.model.rows import RowStore
 from tnesi.search import Search
 from tnesi.types import Array
 
@@ -80,7 +81,7 @@ def _aligned(value: object) -> Any:
 class Block(Message):
     """Consecutive rows of whole grains; see :class:`Part`."""
 
-    store: Store
+    store: RowStore
     sums: Array
     weight: Array | None
     grain: int
