@@ -11,6 +11,7 @@ from scipy import sparse
 from tnesi.execution.store import ArrayStore
 from tnesi.labeling import features as features_module
 from tnesi.labeling.features import Features
+from tnesi.labeling.logistic import Form
 from tnesi.model.linear_classes import LinearClasses
 
 
@@ -28,7 +29,9 @@ def features_of(X: Any, weight: Any = None, seed: int = 0) -> Features:
 
 
 def learned(features: Features, way: str, points: Any, label: Any) -> LinearClasses:
-    return (features.lead if way == "lead" else features.regress)(points, label, 4)
+    if way == "lead":
+        return features.lead(points, label, 4)
+    return features.regress(points, label, 4, Form("roots" if way == "roots" else "values", 10.0))
 
 
 def some(truth: Any, n: int) -> Any:
@@ -61,7 +64,7 @@ def test_the_sample_has_a_limited_number_of_values(stored: int, size: int) -> No
     assert (one != other).any()
 
 
-@pytest.mark.parametrize("way", ["lead", "regress"])
+@pytest.mark.parametrize("way", ["lead", "roots", "values"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_forms_of_the_same_rows(documents: tuple[Any, Any], way: str, weighted: bool) -> None:
     X, truth = documents
@@ -77,7 +80,7 @@ def test_forms_of_the_same_rows(documents: tuple[Any, Any], way: str, weighted: 
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
-@pytest.mark.parametrize("way", ["lead", "regress"])
+@pytest.mark.parametrize("way", ["lead", "roots", "values"])
 def test_weights_are_repetitions(documents: tuple[Any, Any], way: str) -> None:
     X, truth = documents
     count = np.random.default_rng(2).integers(1, 4, 400)
@@ -91,7 +94,7 @@ def test_weights_are_repetitions(documents: tuple[Any, Any], way: str) -> None:
     np.testing.assert_allclose(weighted.posterior(X), other.posterior(X), atol=5e-3)
 
 
-@pytest.mark.parametrize("way", ["lead", "regress"])
+@pytest.mark.parametrize("way", ["lead", "roots", "values"])
 def test_labeled_rows_outside_the_sample_count(
     documents: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -106,7 +109,7 @@ def test_labeled_rows_outside_the_sample_count(
     assert np.mean(classes.posterior(X).argmax(axis=1) == truth) > 0.95  # over 20 seeds 1.000 +- 0.000
 
 
-@pytest.mark.parametrize("way", ["lead", "regress"])
+@pytest.mark.parametrize("way", ["lead", "roots", "values"])
 def test_a_rare_class_stays_where_labels_are_too_many(
     documents: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -128,6 +131,6 @@ def test_what_needs_no_labels_does_not_depend_on_the_order_of_calls(documents: t
     points, later = some(truth, 1), some(truth, 5)
     one, other = features_of(X), features_of(X)
     first = learned(one, "lead", points, truth[points])
-    learned(other, "regress", later, truth[later])
+    learned(other, "roots", later, truth[later])
     other.lead(later, truth[later] % 2, 2)
     np.testing.assert_array_equal(learned(other, "lead", points, truth[points]).weights, first.weights)

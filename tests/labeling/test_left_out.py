@@ -45,6 +45,15 @@ def test_the_same_seed_leaves_out_the_same() -> None:
     assert (one != other).any()
 
 
+def test_labels_of_one_stretch_are_left_out_row_by_row() -> None:
+    """The first round has the last rows."""
+    label = np.r_[np.full(40, -1), np.arange(60) % 4, np.full(40, -1)]
+    np.testing.assert_array_equal(LeftOut.of(label, 4, 0).part, np.repeat([2, 1, 0], 20))
+    label = np.full(100, -1)
+    label[[3, 10, 11, 40, 42, 49]], label[[4, 5]] = 0, 1
+    assert LeftOut.of(label, 2, 0).part.tolist() == [1, 1, 0, 1, 1, 0, 0, 0]
+
+
 @pytest.mark.parametrize("before", [0.0, 0.5, 1.0])
 def test_expected_accuracy_is_between_what_was_believed_and_what_was_seen(before: float) -> None:
     alone = LeftOut.of(np.arange(3), 3, 0)

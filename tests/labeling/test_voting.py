@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import softmax
 
 from tnesi import PoissonMixture
 from tnesi.execution.store import ArrayStore
@@ -14,7 +16,7 @@ from tnesi.labeling import voting
 from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.left_out import LeftOut
-from tnesi.labeling.voting import Trial, Voted, vote
+from tnesi.labeling.voting import Member, Trial, Voted, vote
 from tnesi.model.classes import FieldClasses, sharpened
 from tnesi.model.classifier_model import SecondLayer
 from tnesi.model.linear_classes import LinearClasses
@@ -61,7 +63,8 @@ def test_votes(data: tuple[Any, Any, Any], n: int) -> None:
     assert {one.method for one in found.votes} <= WAYS
     assert share == sorted(share, reverse=True)
     assert sum(share) == pytest.approx(1)
-    assert min(share) > 0.005
+    of_method = {method: sum(one.share for one in found.votes if one.method == method) for method in WAYS}
+    assert all(value == 0 or value > 0.005 for value in of_method.values())
     assert found.n_tested == (0 if n == 1 else 4 * n)
     assert 0 <= found.agreement <= 1
     assert 0.05 <= found.accuracy <= 0.99
@@ -132,14 +135,15 @@ def remember(seen: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_every_label_is_held_out_once(n_threads: int) -> None:
+def test_every_label_is_held_out_once(monkeypatch: pytest.MonkeyPatch, n_threads: int) -> None:
     """Row i is the i-th unit vector: held-out rows are predicted as class 0."""
     rows, seen = np.eye(40, dtype=np.float32), []
     label = np.where(np.arange(40) < 30, np.arange(40) % 5, -1).astype(np.int32)
     label[29] = -1  # class 4 has five labels, the others six
     features = Features(ArrayStore(rows), None, 0)
     test = LeftOut.of(label, 5, 0)
-    trial = voting._learn_linear("logistic", remember(seen), features, test, rows, n_threads)
+    monkeypatch.setattr(features, "lead", remember(seen))
+    trial = voting._lead(features, test, rows, n_threads)
     assert (trial.held.argmax(axis=1) == 0).all()
     np.testing.assert_allclose(trial.held.sum(axis=1), 1)
     np.testing.assert_array_equal(trial.sample[test.points].argmax(axis=1), test.label)
@@ -151,13 +155,14 @@ def test_every_label_is_held_out_once(n_threads: int) -> None:
     assert len(test.rounds()) == len(seen) - 1 == 3
 
 
-def test_a_single_label_of_a_class_is_never_held_out() -> None:
+def test_a_single_label_of_a_class_is_never_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, seen = np.eye(40, dtype=np.float32), []
     label = np.full(40, -1, np.int32)
     label[:7] = [0, 0, 0, 1, 1, 1, 2]
     test = LeftOut.of(label, 3, 0)
     features = Features(ArrayStore(rows), None, 0)
-    voting._learn_linear("logistic", remember(seen), features, test, rows, 1)
+    monkeypatch.setattr(features, "lead", remember(seen))
+    voting._lead(features, test, rows, 1)
     assert all(6 in points for points in seen)
 
 
@@ -165,7 +170,8 @@ def test_a_single_label_of_a_class_is_never_held_out() -> None:
 
 
 def trial(method: str, held: Any, sample: Any) -> Trial:
-    return Trial(method, LinearClasses("shares", np.zeros((2, 2), np.float32), np.zeros(2, np.float32)), held, sample)
+    classes = LinearClasses("shares", np.zeros((2, 2), np.float32), np.zeros(2, np.float32))
+    return Trial(method, [Member(classes, held, sample)])
 
 
 def combined(*accuracies: float, n: int = 200, agreement: float = 0.0, n_rows: int = 5000) -> Voted:
@@ -184,10 +190,78 @@ def combined(*accuracies: float, n: int = 200, agreement: float = 0.0, n_rows: i
 
 
 def test_better_ways_have_larger_shares() -> None:
-    found = combined(0.6, 0.9, 0.8, 0.7)
+    found = combined(0.6, 0.9, 0.8, 0.7, n=5)
     assert [one.method for one in found.votes] == ["spreading", "leading", "logistic", "clusters"]
-    odds = np.array([1 / 9, 1 / 4, 3 / 7, 2 / 3]) ** -2.0
-    np.testing.assert_allclose([one.share for one in found.votes], odds / odds.sum(), rtol=0.15)
+
+
+def test_shares_without_held_out_labels_are_those_of_the_accuracies() -> None:
+    label = np.arange(2, dtype=np.int32)
+    test = LeftOut(label, 2, label, label, np.full(2, -1))
+    odds = np.array([9.0, 4.0, 7 / 3, 1.5]) ** 2
+    held = [np.full((2, 2), 0.5)] * 4
+    np.testing.assert_allclose(voting._shares(np.array([0.9, 0.8, 0.7, 0.6]), held, test), odds / odds.sum())
+
+
+def test_shares_maximize_the_likelihood_of_held_out_labels() -> None:
+    """Compared with a general optimizer."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(3, size=90).astype(np.int32)
+    test = LeftOut(label, 3, np.arange(90), label, np.zeros(90, int))
+    held = [rng.dirichlet(np.ones(3), 90) for _ in range(3)]
+    of_label = np.array([t[np.arange(90), label] for t in held])
+    odds = (np.array([0.6, 0.5, 0.7]) / np.array([0.4, 0.5, 0.3])) ** 2
+    first = odds / odds.sum()
+
+    def loss(z: Any) -> float:
+        w = softmax(z)
+        return float(-np.log(w @ of_label).sum() - 30 * first @ np.log(w))
+
+    best = softmax(minimize(loss, np.zeros(3), options={"gtol": 1e-8}).x)
+    found = voting._shares(np.array([0.6, 0.5, 0.7]), held, test)
+    np.testing.assert_allclose(found, best, atol=2e-3)
+    assert abs(found - first).max() > 0.02
+
+
+@pytest.mark.parametrize("n", [1, 6, 200])
+def test_forms_of_regression(n: int) -> None:
+    """Where only the sums of the rows tell the classes apart, square roots of shares do not vote."""
+    rng = np.random.default_rng(0)
+    truth = np.tile(np.arange(2), 300).astype(np.int32)
+    X = (rng.dirichlet(np.full(6, 9.0), 600) * np.where(truth, 9, 5)[:, None]).astype(np.float32)
+    label = np.where(np.arange(600) < 2 * n, truth, -1).astype(np.int32)
+    features = Features(ArrayStore(X), None, 0)
+    test = LeftOut.of(label, 2, 0)
+    one, many = (voting.regress(features, test, X, n_threads) for n_threads in (1, 3))
+    np.testing.assert_array_equal(one.sample, many.sample)
+    np.testing.assert_array_equal(one.held, many.held)
+    shares: dict[str, float] = {}
+    for member in one.members:
+        assert isinstance(member.classes, LinearClasses)
+        shares[member.classes.transform] = shares.get(member.classes.transform, 0.0) + member.share
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["values"] == (0.5 if n == 1 else pytest.approx(1, abs=0.35 if n == 6 else 1e-3))
+    assert np.mean(one.sample.argmax(axis=1) == truth) > (0.6 if n == 1 else 0.9)
+
+
+def test_few_labels_choose_in_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many labels, one round is enough to choose the forms, and only these learn again."""
+    rng = np.random.default_rng(0)
+    truth = np.tile(np.arange(2), 150).astype(np.int32)
+    X = (rng.dirichlet(np.full(6, 9.0), 300) * np.where(truth, 9, 5)[:, None]).astype(np.float32)
+    counts = []
+    for few in (500, 100):
+        seen: list[Any] = []
+        features = Features(ArrayStore(X), None, 0)
+        learn = features.regress
+        monkeypatch.setattr(
+            features, "regress", lambda *a, seen=seen, learn=learn, **k: seen.append(a) or learn(*a, **k)
+        )
+        monkeypatch.setattr(voting, "_FEW_LABELS", few)
+        kept = len(voting.regress(features, LeftOut.of(truth, 2, 0), X, 1).members)
+        counts.append((len(seen), kept))
+    (in_all, kept), (in_first, kept_of_first) = counts
+    assert in_all == 3 * 4 + kept
+    assert in_first == 4 + 3 * kept_of_first < in_all
 
 
 def test_a_way_that_is_far_behind_does_not_vote() -> None:

@@ -165,7 +165,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     @property
     def votes_(self) -> dict[str, float]:
         """The share with which each method votes on the class of a row; empty if there is no vote."""
-        return {vote.method: vote.share for vote in self._layer().votes}
+        shares: dict[str, float] = {}
+        for vote in self._layer().votes:
+            shares[vote.method] = shares.get(vote.method, 0.0) + vote.share
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     @property
     def expected_accuracy_(self) -> float | None:

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from tnesi.labeling.leading import Leading
-from tnesi.labeling.logistic import learn_logistic, variance_scale
-from tnesi.model.linear_classes import LinearClasses, transformed
+from tnesi.labeling.logistic import Form, learn_logistic, total_variance
+from tnesi.model.linear_classes import LinearClasses, Transform, transformed
 from tnesi.model.rows import RowStore
 from tnesi.types import Array
 
@@ -37,6 +37,7 @@ class Features:
     weight: Array | None
     seed: int
     _critical: dict[int, float] = field(default_factory=dict)
+    _variances: dict[Transform, float] = field(default_factory=dict)
 
     @cached_property
     def sample(self) -> Array:
@@ -49,14 +50,13 @@ class Features:
     def _sampled(self) -> Leading:
         return Leading.of(transformed(self.store.take(self.sample), "shares"), self._weight_at(self.sample))
 
-    @cached_property
-    def _scale(self) -> float:
-        roots = self._sampled.shares.copy()
-        if isinstance(roots, np.ndarray):
-            np.sqrt(roots, out=roots)
-        else:
-            np.sqrt(roots.data, out=roots.data)
-        return variance_scale(roots, self._weight_at(self.sample))
+    def scale(self, form: Form) -> float:
+        """Return the factor by which features have the variance of a form."""
+        if form.transform not in self._variances:
+            rows = transformed(self.store.take(self.sample), form.transform)
+            self._variances[form.transform] = total_variance(rows, self._weight_at(self.sample))
+        variance = self._variances[form.transform]
+        return float(np.sqrt(form.variance / variance)) if variance > 0 else 1.0
 
     def lead(self, points: Array, label: Array, n_classes: int) -> LinearClasses:
         """Learn classes from the top: see :mod:`tnesi.labeling.leading`; `points` are the labeled rows."""
@@ -69,11 +69,12 @@ class Features:
         shares = transformed(self.store.take(rows), "shares")
         return Leading.of(shares, self._weight_at(rows)).learn(place, n_classes, self._critical[n_classes])
 
-    def regress(self, points: Array, label: Array, n_classes: int) -> LinearClasses:
+    def regress(self, points: Array, label: Array, n_classes: int, form: Form) -> LinearClasses:
         """Learn logistic regression from the labeled rows only."""
         points, label = self._some(points, label)
-        roots = transformed(self.store.take(points), "roots")
-        return learn_logistic(roots, label, self._weight_at(points), n_classes, self._scale)
+        rows = transformed(self.store.take(points), form.transform)
+        scale = self.scale(form)
+        return learn_logistic(rows, form.transform, label, self._weight_at(points), n_classes, scale)
 
     def _some(self, points: Array, label: Array) -> tuple[Array, Array]:
         if points.size <= _MOST_LABELS:

@@ -1,43 +1,75 @@
-"""The plain supervised classifier: logistic regression on the labeled rows.
+"""The plain supervised classifier: logistic regression on the labeled rows, in several forms.
 
-Its features are the square roots of the shares, scaled to a variance of ten in total. They make the distance between
-rows that of Hellinger, the natural one for proportions: large shares do not outweigh all others, and documents of
-different lengths are comparable.
+Its features are the square roots of the shares or the values themselves. Square roots make the distance between rows
+that of Hellinger, the natural one for proportions: large shares do not outweigh all others, and documents of different
+lengths are comparable. Values also tell rows apart that differ in their sums, as those of a table do. Either are scaled
+to a given variance in total. With the penalty |V|^2 / 2 this is the strength of regularization: a small variance is for
+labels that say little about each row.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from tnesi.model.linear_classes import LinearClasses
+from tnesi.model.linear_classes import LinearClasses, Transform
 from tnesi.model.rows import Matrix
 from tnesi.types import Array
 
-_VARIANCE = 10.0
 _MAX_ITER, _SLOPE = 100, 1e-4
+_ROUNDING = 1e-12
 
 
-def variance_scale(roots: Matrix, weight: Array | None) -> float:
-    """Return the factor by which square roots of shares have a total variance of ten."""
-    w = np.full(roots.shape[0], 1 / roots.shape[0]) if weight is None else weight / weight.sum(dtype=np.float64)
-    squares = roots.multiply(roots).sum(axis=1) if sparse.issparse(roots) else np.einsum("nd,nd->n", roots, roots)
-    mean = np.asarray(roots.T @ w, dtype=np.float64)
-    variance = float(np.asarray(squares, dtype=np.float64).ravel() @ w - mean @ mean)
-    return float(np.sqrt(_VARIANCE / variance)) if variance > 1e-12 else 1.0
+@dataclass(frozen=True)
+class Form:
+    """A form of logistic regression.
+
+    Attributes
+    ----------
+    transform : {"roots", "values"}
+        The features.
+    variance : float
+        Their variance in total.
+    """
+
+    transform: Transform
+    variance: float
 
 
-def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes: int, scale: float) -> LinearClasses:
-    """Learn from the square roots of the shares of labeled rows.
+FORMS = (Form("roots", 10.0), Form("roots", 1.0), Form("values", 10.0), Form("values", 1.0))
+
+
+def total_variance(features: Matrix, weight: Array | None) -> float:
+    """Return the sum of the variances of all features, or 0 if it is not more than rounding errors."""
+    w = np.full(features.shape[0], 1 / features.shape[0]) if weight is None else weight / weight.sum(dtype=np.float64)
+    squares: Array
+    if sparse.issparse(features):
+        squares = sparse.csr_array((features.data.astype(np.float64) ** 2, features.indices, features.indptr),
+                                   shape=features.shape).sum(axis=1)  # fmt: skip
+    else:
+        squares = np.einsum("nd,nd->n", features, features, dtype=np.float64)
+    mean = np.asarray(features.T @ w, dtype=np.float64)
+    square = float(np.asarray(squares).ravel() @ w)
+    variance = square - float(mean @ mean)
+    return variance if variance > _ROUNDING * square else 0.0
+
+
+def learn_logistic(
+    features: Matrix, transform: Transform, label: Array, weight: Array | None, n_classes: int, scale: float
+) -> LinearClasses:
+    """Learn from the :func:`transformed` labeled rows, multiplied by `scale`.
 
     The loss is that of scikit-learn's LogisticRegression with its default penalty. That class warns about few labels
     and few iterations, and warnings can only be silenced for all threads of a process.
     """
-    n_features = roots.shape[1]
-    present = np.unique(roots.indices) if sparse.issparse(roots) else np.arange(n_features)
-    x = (roots[:, present] if present.size < n_features else roots).astype(np.float64) * scale  # other weights stay 0
+    n_features = features.shape[1]
+    present = np.unique(features.indices) if sparse.issparse(features) else np.arange(n_features)
+    some = features[:, present] if present.size < n_features else features  # other weights stay 0
+    x = some.astype(np.float64) * scale
     w = np.ones(label.size) if weight is None else weight.astype(np.float64)
     w /= (total := w.sum())
     penalty = (2 if n_classes == 2 else 1) / total  # two classes share what one has there
@@ -57,4 +89,4 @@ def learn_logistic(roots: Matrix, label: Array, weight: Array | None, n_classes:
     v = found.x.reshape(-1, n_classes)
     weights = np.zeros((n_features, n_classes), np.float32)
     weights[present] = scale * v[:-1]
-    return LinearClasses("roots", weights, v[-1].astype(np.float32))
+    return LinearClasses(transform, weights, v[-1].astype(np.float32))

@@ -15,9 +15,10 @@ from tnesi.kernels.blas import single_threaded_blas
 from tnesi.labeling.features import Features
 from tnesi.labeling.labeler import Labeler
 from tnesi.labeling.labels import with_marker
+from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
-from tnesi.labeling.voting import vote
+from tnesi.labeling.voting import regress, vote
 from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.training.monitor import InterruptedWarning
@@ -150,15 +151,22 @@ def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> 
             method=method,
             advice="fit the classifier again, or use another method",
         )
-    learn = labeler.features.lead if method == "leading" else labeler.features.regress
-    points = np.flatnonzero(label >= 0)
-    votes = (Vote(method, 1.0, learn(points, label[points], names.size)),)
+    votes: tuple[Vote, ...]
+    if method == "leading":
+        points = np.flatnonzero(label >= 0)
+        votes = (Vote(method, 1.0, labeler.features.lead(points, label[points], names.size)),)
+    else:
+        rows, _ = labeler.sample
+        test = LeftOut.of(label, names.size, labeler.seed)
+        found = regress(labeler.features, test, labeler.features.store.take(rows), labeler.n_threads)
+        votes = tuple(Vote(method, one.share, one.classes) for one in found.members)
     return _of_votes(labeler, labeler.features, votes, names, method)
 
 
 def _vote(labeler: Labeler, features: Features, label: Array, names: Array) -> LayerFit:
     voted = vote(labeler, features, label, names.size)
-    method = voted.votes[0].method if len(voted.votes) == 1 else "vote"
+    methods = {one.method for one in voted.votes}
+    method = methods.pop() if len(methods) == 1 else "vote"
     fitted = _of_votes(labeler, features, voted.votes, names, method, voted.sharpness)
     return replace(fitted, layer=replace(fitted.layer, accuracy=voted.accuracy))
 
