@@ -111,16 +111,29 @@ def test_weights_are_repetitions(data: Data, rng: np.random.Generator, way: str)
     count[few >= 0] += 1
     weighted = fast(labeling=way).fit(X, few, sample_weight=count)
     repeated = fast(labeling=way).fit(np.repeat(X, count, axis=0), np.repeat(few, count))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=0.01)
+    # the shares of the forms of regression depend on which of the equal rows are held out together
+    tolerance = 0.05 if way == "logistic" else 0.01
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=tolerance)
     assert np.mean(fast(labeling=way).fit(X, few).predict(X) == y) > 0.5
 
 
 def test_logistic_regression_is_that_of_scikit_learn(fitted: dict[str, SimpletronClassifier], data: Data) -> None:
+    """Its forms are averaged: roots of shares or values, whose variance is 10 or 1 in total."""
     X, _, few = data
-    roots = np.sqrt(X / X.sum(axis=1, keepdims=True))
-    roots *= np.sqrt(10 / roots.var(axis=0).sum())
-    model = LogisticRegression().fit(roots[few >= 0], few[few >= 0])
-    np.testing.assert_allclose(fitted["logistic"].predict_proba(X), model.predict_proba(roots), atol=5e-3)
+    layer = fitted["logistic"].model_.layer
+    assert layer is not None
+    forms: dict[Any, Any] = {}
+    for features in (np.sqrt(X / X.sum(axis=1, keepdims=True)), X.astype(float)):
+        for variance in (10, 1):
+            scaled = features * np.sqrt(variance / features.var(axis=0).sum())
+            model = LogisticRegression().fit(scaled[few >= 0], few[few >= 0])
+            forms[len(forms)] = model.predict_proba(scaled)
+    assert len(layer.votes) > 1
+    of_votes = [vote.classes.posterior(X) for vote in layer.votes]  # type: ignore[arg-type]
+    for t in of_votes:
+        assert min(abs(t - expected).max() for expected in forms.values()) < 5e-3
+    expected = sum(vote.share * t for vote, t in zip(layer.votes, of_votes, strict=True))
+    np.testing.assert_allclose(fitted["logistic"].predict_proba(X), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("way", ["auto", *LINEAR])
@@ -151,13 +164,13 @@ def test_pickles_do_not_need_files_of_rows(data: Data, tmp_path: Any, monkeypatc
 
 
 @pytest.mark.parametrize("way", ["auto", *LINEAR])
-def test_all_zero_rows_count_as_even_ones(data: Data, way: str) -> None:
+def test_all_zero_rows_count_as_rows_of_ones(data: Data, way: str) -> None:
     X, few = data[0].copy(), data[2]
     zero = np.flatnonzero(few < 0)[:3]
     X[zero] = 0
     with pytest.warns(UserWarning, match="zero"):
         clf = fast(labeling=way).fit(X, few)
-    t = clf.predict_proba(np.vstack([np.zeros((1, 64)), np.full((1, 64), 7)]))
+    t = clf.predict_proba(np.vstack([np.zeros((1, 64)), np.ones((1, 64))]))
     np.testing.assert_allclose(t[0], t[1], atol=1e-5)
     np.testing.assert_allclose(clf.label_distributions_[zero], np.tile(t[1], (3, 1)), atol=2e-3)
 
@@ -288,8 +301,8 @@ def test_the_vote_is_never_far_from_the_best() -> None:
                 errors[seed] = 100 - 100 * np.array(scores)
             mean = errors.mean(axis=0)
             behind.append(mean - mean[1:].min())
-    # points behind the best way, with standard errors: documents 0.4 +- 0.1 and 0.1 +- 0.0 with 1 and 10 labels per
-    # class, customers 0.9 +- 1.5 and 2.9 +- 1.0; the limit is the mean plus four standard errors
+    # points behind the best way: documents 0.4 and 0.1 with 1 and 10 labels per class, customers -0.1 and 1.7, with
+    # standard errors of at most 1.5
     of_vote, *of_ways = np.max(behind, axis=0)
-    assert of_vote < 7
-    assert min(of_ways) > 8  # clusters 28, spreading 12, leading 42, logistic 10
+    assert of_vote < 6
+    assert min(of_ways) > 2.5  # clusters 27, spreading 11, leading 41, logistic 4.6 (of documents; se 0.5)

@@ -9,6 +9,9 @@ from tnesi.types import Array
 
 _LIKELY_WRONG = 0.4
 """Expected share of errors from which a result is doubtful."""
+_CONTRADICTED, _CLEARLY, _FEWEST, _NAMED = 0.15, 0.8, 2, 3
+"""Labels are suspicious if more than this share of them are contradicted by predictions with a probability of 0.8, and
+at least two. Three of them are named."""
 _DOMINANT, _ODDS = 0.6, 3.0
 """A class dominates if it takes more than this share of the rows, with odds this many times those of its labels.
 
@@ -35,7 +38,21 @@ def alarms(model: ClassifierModel) -> list[str]:
                 f"Up to about {percent} of the predictions may be wrong: with so few labels, several methods disagree. "
                 "Label more rows."
             )
+    if layer.plain_accuracy is not None:
+        found.append(
+            "A plain classifier seems better: logistic regression on the labeled rows alone predicts "
+            f"{100 * layer.plain_accuracy:.0f} % of held-out labels correctly, and this classifier fewer of them. Use "
+            'labeling="logistic", or "auto".'
+        )
     if model.rows is not None and model.label is not None:
+        points = contradicted(model)
+        n_labels = np.count_nonzero(model.label >= 0)
+        if points.size >= _FEWEST and points.size > _CONTRADICTED * n_labels:
+            some = ", ".join(str(row) for row in model.rows.numbers[points[:_NAMED]])
+            found.append(
+                f"{points.size} of {n_labels} labels contradict the rows that theirs resemble (see row {some}). Check "
+                "them. If they are right, the classes are not what the data show: expect many errors."
+            )
         shares = class_shares(model)
         most = int(shares.argmax())
         if dominates(shares, most, model.label):
@@ -45,6 +62,16 @@ def alarms(model: ClassifierModel) -> list[str]:
                 "of them, and label those that are wrong."
             )
     return found
+
+
+def contradicted(model: ClassifierModel) -> Array:
+    """Return the labeled rows that are clearly predicted as another class, if their own label does not decide."""
+    assert model.rows is not None
+    assert model.label is not None
+    assert model.layer is not None
+    points = np.flatnonzero(model.label >= 0)
+    t = model.layer.posterior(model.rows.activities[points]) if model.inferred is None else model.inferred[points]
+    return np.asarray(points[(t.argmax(axis=1) != model.label[points]) & (t.max(axis=1) >= _CLEARLY)])
 
 
 def class_shares(model: ClassifierModel) -> Array:

@@ -68,10 +68,10 @@ class LeftOut:
         """Return for each round which labels are held out, and which are used."""
         return [(self.part == f, self.part != f) for f in range(self.part.max() + 1)]
 
-    def expected(self, right: Array, before: float) -> float:
-        """Return the expected accuracy; the prior accuracy counts like one label per class."""
-        tested = self.part >= 0
-        return float((right[tested].sum() + self.n_classes * before) / (tested.sum() + self.n_classes))
+    def expected(self, right: Array, before: float, least: int = 0) -> float:
+        """Return the expected accuracy; the prior accuracy counts like one label per class, or `least` labels."""
+        tested, weight = self.part >= 0, max(self.n_classes, least)
+        return float((right[tested].sum() + weight * before) / (tested.sum() + weight))
 
     def worth(self, share: Array) -> Array:
         """Return the weight of each label (1 on average) if classes have the given shares of the data.

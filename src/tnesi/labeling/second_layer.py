@@ -18,7 +18,7 @@ from tnesi.labeling.labels import with_marker
 from tnesi.labeling.left_out import LeftOut
 from tnesi.labeling.naming import confidence
 from tnesi.labeling.suggest import Known, Suggestion, suggest
-from tnesi.labeling.voting import regress, vote
+from tnesi.labeling.voting import plain_accuracy, regress, vote
 from tnesi.model.classes import FieldClasses
 from tnesi.model.classifier_model import ClassifierModel, SecondLayer, StoredRows, Vote
 from tnesi.training.monitor import InterruptedWarning
@@ -131,6 +131,8 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
             if chooses and features is not None:
                 return _vote(labeler, features, label, names)
             layer, method = labeler.learn(label, names.size, method, n_unknown)
+            fit = LayerFit(SecondLayer(layer, all_names, method, bool(n_unknown)))
+            return fit if features is None or n_unknown else _compared(labeler, fit, label)
     except KeyboardInterrupt:
         average = FieldClasses.average(activities, label, weight, names.size)
         return LayerFit(
@@ -140,7 +142,6 @@ def learn_labels(labeler: Labeler, parameters: LabelingParameters, label: Array,
                 "same labels to learn from all rows"
             ),
         )
-    return LayerFit(SecondLayer(layer, all_names, method, bool(n_unknown)))
 
 
 def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> LayerFit:
@@ -160,7 +161,8 @@ def _learn_linear(labeler: Labeler, method: str, label: Array, names: Array) -> 
         test = LeftOut.of(label, names.size, labeler.seed)
         found = regress(labeler.features, test, labeler.features.store.take(rows), labeler.n_threads)
         votes = tuple(Vote(method, one.share, one.classes) for one in found.members)
-    return _of_votes(labeler, labeler.features, votes, names, method)
+    fit = _of_votes(labeler, labeler.features, votes, names, method)
+    return fit if method == "logistic" else _compared(labeler, fit, label)
 
 
 def _vote(labeler: Labeler, features: Features, label: Array, names: Array) -> LayerFit:
@@ -168,7 +170,25 @@ def _vote(labeler: Labeler, features: Features, label: Array, names: Array) -> L
     methods = {one.method for one in voted.votes}
     method = methods.pop() if len(methods) == 1 else "vote"
     fitted = _of_votes(labeler, features, voted.votes, names, method, voted.sharpness)
-    return replace(fitted, layer=replace(fitted.layer, accuracy=voted.accuracy))
+    layer = replace(fitted.layer, accuracy=voted.accuracy, plain_accuracy=voted.plain_accuracy)
+    return replace(fitted, layer=layer)
+
+
+def _compared(labeler: Labeler, fit: LayerFit, label: Array) -> LayerFit:
+    """Compare a layer that named clusters, spread labels or led them with plain logistic regression.
+
+    The layer has seen the labels that logistic regression is held out from, so only a large difference shows.
+    """
+    assert labeler.features is not None
+    rows, _ = labeler.sample
+    test = LeftOut.of(label, fit.layer.classes.n_classes, labeler.seed)
+    if not test.rounds():
+        return fit
+    logistic = regress(labeler.features, test, labeler.features.store.take(rows), labeler.n_threads)
+    points = test.points
+    t = fit.layer.posterior(labeler.activities[points]) if fit.inferred is None else fit.inferred[points]
+    right = (t.argmax(axis=1) == test.label) & (test.part >= 0)
+    return replace(fit, layer=replace(fit.layer, plain_accuracy=plain_accuracy(logistic, right, test)))
 
 
 def _of_votes(

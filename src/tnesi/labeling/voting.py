@@ -45,11 +45,17 @@ _CLEAR_ROWS = 1000
 """Rows from which the agreement of several runs shows that the data are clustered. Runs agree on few rows by chance."""
 _SAME = 0.9
 """The share of rows on which spreading must agree with named clusters, for these to be trusted without more labels."""
+_AGREEMENT = (-2.1, 1.3, 0.7)
+"""How the accuracy of the vote depends on agreement: constant, slope, and factor of log(K / 2), all in log odds."""
+_BELIEF = 8
+"""Least weight of this accuracy, in labels. It is off by about ten points."""
 _STEADY = 10.0
 """Weight of the shares that accuracies suggest, against the probabilities of held-out labels, in labels per class."""
 _STACKING_STEPS = 50
 _SURPRISE = 1e-3
 """Least probability of a held-out label, so that no single label decides."""
+_CLEARLY_BETTER = 2.5
+"""Logistic regression predicts clearly more held-out labels if their number exceeds this many standard deviations."""
 _FAINT, _FAINT_FORM = 0.01, 0.05
 """A vote, or a form of logistic regression, with a smaller share is left out."""
 _FEW_LABELS = 500
@@ -119,6 +125,8 @@ class Voted:
         Held-out labels behind this estimate.
     agreement : float
         Mean share of rows on which two ways agree.
+    plain_accuracy : float or None
+        Share of held-out labels that logistic regression predicts, if clearly more than the vote does.
     """
 
     votes: tuple[Vote, ...]
@@ -126,6 +134,7 @@ class Voted:
     accuracy: float
     n_tested: int
     agreement: float
+    plain_accuracy: float | None = None
 
 
 def vote(labeler: Labeler, features: Features, label: Array, n_classes: int) -> Voted:
@@ -235,9 +244,9 @@ def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: i
     others = (pairs.sum(axis=1) - 1) / (len(trials) - 1)
     bias = np.array([_BEFORE[trial.method] for trial in trials])
     before = expit(logit(np.clip(others, _LEAST / 2, 1 - _LEAST / 2)) + bias)
-    believed = _believed(others, test.n_classes)
+    believed = _believed(pairs, test.n_classes)
     if agreement > TRUST and n_rows >= _CLEAR_ROWS and pairs[0, 1] > _SAME:
-        before[0] = believed[0] = agreement
+        before[0] = believed = agreement
     accuracy = np.clip(
         [test.expected(_right(trial.held, test), a) for trial, a in zip(trials, before, strict=True)], _LEAST, _MOST
     )
@@ -248,7 +257,7 @@ def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: i
         for parts in ([trial.sample for trial in calibrated], [trial.held for trial in calibrated])
     )
     right = _right(held, test) * test.worth(class_shares(sample.argmax(axis=1), test.n_classes))
-    expected = float(np.clip(test.expected(right, float(share @ believed)), _LEAST, _MOST))
+    expected = float(np.clip(test.expected(right, believed, _BELIEF), _LEAST, _MOST))
     votes = [
         Vote(trial.method, float(x * one.share), one.classes)
         for trial, x in zip(calibrated, share, strict=True)
@@ -261,7 +270,18 @@ def _combine(trials: Sequence[Trial], test: LeftOut, agreement: float, n_rows: i
         accuracy=expected,
         n_tested=int(np.count_nonzero(test.part >= 0)),
         agreement=float(pairs[~np.eye(len(trials), dtype=bool)].mean()),
+        plain_accuracy=plain_accuracy(trials[-1], _right(held, test), test),
     )
+
+
+def plain_accuracy(logistic: Trial, right: Array, test: LeftOut) -> float | None:
+    """Return the share of held-out labels that logistic regression predicts, if clearly more than are `right`."""
+    plain = _right(logistic.held, test)
+    differ = np.count_nonzero(plain != right)
+    gain = np.count_nonzero(plain) - np.count_nonzero(right)
+    if gain <= _CLEARLY_BETTER * np.sqrt(differ):
+        return None
+    return float(plain[test.part >= 0].mean())
 
 
 def _calibrated(trial: Trial, accuracy: float) -> Trial:
@@ -305,11 +325,15 @@ def _agreements(trials: Sequence[Trial]) -> Array:
     return np.array([[np.mean(one == other) for other in best] for one in best])
 
 
-def _believed(agreement: Array, n_classes: int) -> Array:
-    """Return the accuracy that an agreement with the other ways suggests.
+def _believed(pairs: Array, n_classes: int) -> float:
+    """Return the accuracy of the vote that the agreement of its ways suggests.
 
-    Ways that follow the same clusters agree even where these are not the classes, so what exceeds chance counts less.
+    Two ways that agree are mostly right, and a third that does not agree says little against them. Agreement with many
+    classes is better evidence than with two, on which ways that follow the same clusters agree easily.
     """
     chance = 1 / n_classes
-    above = np.clip((agreement - chance) / (1 - chance), 0, 1)
-    return np.asarray(chance + (1 - chance) * above**1.5)
+    most = float(pairs[~np.eye(len(pairs), dtype=bool)].max())
+    above = np.clip((most - chance) / (1 - chance), 0.02, 0.98)
+    constant, slope, of_classes = _AGREEMENT
+    skill = expit(constant + slope * logit(above) + of_classes * np.log(n_classes / 2))
+    return float(chance + (1 - chance) * skill)

@@ -101,6 +101,9 @@ class SecondLayer:
         The average is raised to this power.
     accuracy : float or None
         Estimated share of the rows that are predicted correctly.
+    plain_accuracy : float or None
+        Share of held-out labels that plain logistic regression predicts correctly, if these are clearly more than
+        this layer does. Model files do not store it.
     """
 
     classes: FieldClasses
@@ -110,6 +113,7 @@ class SecondLayer:
     votes: tuple[Vote, ...] = ()
     sharpness: float = 1.0
     accuracy: float | None = None
+    plain_accuracy: float | None = None
 
     @property
     def needs_rows(self) -> bool:

@@ -53,14 +53,14 @@ class LinearClasses:
     def posterior(self, X: Matrix) -> Array:
         """Return the probabilities of the classes for checked rows, N x K.
 
-        All-zero rows, which have no shares, count as even ones.
+        All-zero rows, which have no shares, count as rows of ones.
         """
         out = np.empty((X.shape[0], self.n_classes))
         for start in range(0, X.shape[0], _BLOCK):
             place = slice(start, start + _BLOCK)
             out[place] = self.posterior_of(transformed(X[place], self.transform))
         zero = row_sums(X) == 0
-        if self.transform != "values" and zero.any():
+        if zero.any():
             out[zero] = self.posterior(np.ones((1, X.shape[1]), np.float32))
         return out
 

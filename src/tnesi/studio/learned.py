@@ -134,6 +134,7 @@ def learn(layer: FirstLayer, view: View) -> Learned:
     t = model.label_distributions
     confidence, rivals = label_confidence(model)
     best, margin = t.argmax(axis=1), margins(t)
+    method = second.method if second.accuracy is None else "vote"  # even if a single way is left to vote
     field_shares = np.asarray(layer.activities.T @ t) / np.maximum(layer.mass, 1e-12)[:, None]
     return Learned(
         layer=layer,
@@ -150,7 +151,7 @@ def learn(layer: FirstLayer, view: View) -> Learned:
         field_class=np.where(layer.mass > 0, field_shares.argmax(axis=1), -1),
         field_certainty=field_shares.max(axis=1),
         decided=float(np.mean(margin > CLEAR)),
-        estimate=_estimate(layer, second.method, Naming(confidence, rivals), label, best, t),
+        estimate=_estimate(layer, method, Naming(confidence, rivals), label, best, t),
     )
 
 

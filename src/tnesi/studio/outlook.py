@@ -23,10 +23,10 @@ _TOLD_APART = 10
 """After this many expected answers in a row, more are pointless."""
 _STILL = 0.003
 """Share of the rows that these answers may change."""
-_WORTH_CLUSTERS, _WORTH_OTHERS = 20, 5
-"""Rows that an estimate is worth before there is any label; where classes are clusters, the data are evidence, too."""
+_WORTH_CLUSTERS, _WORTH_OTHERS, _WORTH_LABEL = 20, 8, 0.4
+"""Rows that an estimate is worth before there is any label, and more for each label unless only clusters were named."""
 _FEW_ROWS = 500
-"""The estimate has half the weight with this number of rows: what looks clear may be chance."""
+"""The estimate for named clusters has half the weight with this number of rows: what looks clear may be chance."""
 _ALONE = 1e-3
 _SIDE = 0.05
 """Probability that the true error is above the interval, and below it."""
@@ -103,8 +103,10 @@ def expected_error(doubt: Array, label: Array, best: Array, part: Array, naming:
     share = np.bincount(best, minlength=naming.confidence.size) / best.size
     swapped = float(np.sum((1 - naming.confidence) * (share + share[naming.rivals]) / 2))
     value, least = (min(1.0, float(each[free].mean()) + swapped) for each in (wrong, doubt))
-    worth = _WORTH_CLUSTERS + given.size if method == "clusters" else _WORTH_OTHERS + given.size / 3
-    worth *= label.size / (label.size + _FEW_ROWS)
+    if method == "clusters":
+        worth = (_WORTH_CLUSTERS + given.size) * label.size / (label.size + _FEW_ROWS)
+    else:
+        worth = _WORTH_OTHERS + _WORTH_LABEL * given.size
     low = float(betaincinv(max(least * worth, 1e-6), (1 - least) * worth + 1, _SIDE))
     high = float(betaincinv(value * worth + 1, max((1 - value) * worth, 1e-6), 1 - _SIDE))
     note = (
