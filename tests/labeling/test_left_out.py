@@ -85,3 +85,5 @@ def test_of_many_labels_a_third_is_left_out_once() -> None:
     assert (np.bincount(label[out]) == 84).all()
     assert (out != rest).all()
     assert len(LeftOut.of(label[:796].astype(np.int32), 4, 0).rounds()) == 3
+    assert len(LeftOut.of((np.arange(1000) % 10).astype(np.int32), 10, 0).rounds()) == 1
+    assert len(LeftOut.of((np.arange(999) % 10).astype(np.int32), 10, 0).rounds()) == 3

@@ -16,8 +16,8 @@ from tnesi.types import Array
 _ROUNDS = 3
 _STRETCH = 0.5
 """Labels are in one stretch if they span less than this share of the rows."""
-_ENOUGH = 200
-"""Labels per class from which one round of cross-validation is enough."""
+_ENOUGH, _MANY_IN_ALL = 200, 1000
+"""Labels per class, and in all, from which one round of cross-validation is enough."""
 _BEFORE = 10
 """Weight of the prior accuracy of a method, in labels per class."""
 _MANY = 50
@@ -60,7 +60,7 @@ class LeftOut:
                 part[mine[::-1]] = np.arange(mine.size) * n_rounds // mine.size  # the first round has the last rows
             else:
                 part[mine] = rng.permutation(mine.size) % n_rounds
-        if given.size >= _ENOUGH * n_classes:
+        if given.size >= min(_ENOUGH * n_classes, _MANY_IN_ALL):
             part[part > 0] = -1
         return cls(label, n_classes, points, given, part)
 
