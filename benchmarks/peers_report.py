@@ -35,12 +35,13 @@ TITLES = {
 def page(cells: Cells, records: list[Record]) -> str:
     """Return an overview, the summary, and a table for each data set and kind of features."""
     facts = {(record["data"], record["features"]): record for record in records}
+    draws = _draws(records)
     parts = [_measured_on(records), _overview(cells), summary(cells).rstrip(), "## All methods", _LEGEND]
     for data in dict.fromkeys(where.data for where in cells):
         parts.append(f"### {TITLES[data]}")
         for features in dict.fromkeys(where.features for where in cells if where.data == data):
             chosen = {where: cell for where, cell in cells.items() if where[:2] == (data, features)}
-            parts += [_size(facts[data, features]), _methods(chosen)]
+            parts += [_size(facts[data, features], draws[data, features]), _methods(chosen)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,13 +55,27 @@ _LEGEND = (
 
 
 def _measured_on(records: list[Record]) -> str:
-    draws = max(record["draw"] for record in records) + 1
+    numbers = sorted(set(_draws(records).values()))
+    draws = _count(numbers[-1], "draw") if len(numbers) == 1 else f"{numbers[0]} to {_count(numbers[-1], 'draw')}"
     processors = ", ".join(sorted({record["processor"] for record in records}))
     dates = sorted({record["date"] for record in records})
-    commits = ", ".join(sorted({str(record["commit"]) for record in records if record["method"] == OURS}))
+    ours, others = (
+        ", ".join(sorted({str(record["commit"]) for record in records if (record["method"] == OURS) == mine}))
+        for mine in (True, False)
+    )
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     threads = max(record["threads"] for record in records)
-    return f"{_count(draws, 'draw')} of labels; {processors}, {_count(threads, 'thread')}, {when}, commit {commits}."
+    where = f"{processors}, {_count(threads, 'thread')}, {when}"
+    return f"{draws} of labels; {where}; `tnesi` at commit {ours}, encoders of the others at {others}."
+
+
+def _draws(records: list[Record]) -> dict[tuple[str, str], int]:
+    """Return the largest number of draws on each data set and kind of features."""
+    found: dict[tuple[str, str], int] = {}
+    for record in records:
+        key = record["data"], record["features"]
+        found[key] = max(found.get(key, 0), record["draw"] + 1)
+    return found
 
 
 def _overview(cells: Cells) -> str:
@@ -87,9 +102,10 @@ def _compared(cell: dict[str, Outcome]) -> str:
     return " / ".join(shown) + (f" / {_number(cell[best])} {best}{_notes(cell[best])}" if best else "")
 
 
-def _size(record: Record) -> str:
+def _size(record: Record, draws: int) -> str:
     test = "unlabeled rows are predicted" if record["transductive"] else f"{record['n_asked']:,} test rows"
-    return f"Features: {record['features']}. {record['n_rows']:,} rows of {record['n_features']:,} features, {test}."
+    size = f"{record['n_rows']:,} rows of {record['n_features']:,} features, {test}, {_count(draws, 'draw')}"
+    return f"Features: {record['features']}. {size}."
 
 
 def _methods(cells: Cells) -> str:
