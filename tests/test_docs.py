@@ -159,6 +159,7 @@ def check_output(shown: str, printed: str, where: str) -> None:
 
 def masked(line: str) -> str:
     line = " ".join(re.sub(r"\d[\d.,]*|─+", "#", line).split())
+    line = re.sub(r"(?<=: )\w+ # %(, \w+ # %)+", "# %", line)  # methods by their share
     return re.sub(r"# \(#\)(, # \(#\))+", "# (#)", line)  # how many classes one is taken for differs, too
 
 
