@@ -159,7 +159,7 @@ class _Graph:
 
     def _linear(self, classes: LinearClasses, x: str, total: str) -> str:
         """Return the posterior of classes that are linear in the features."""
-        features = self._node("Div", x, total)
+        features = x if classes.transform == "values" else self._node("Div", x, total)
         if classes.transform == "roots":
             features = self._node("Sqrt", features)
         inputs = self._node("MatMul", features, self._wide(classes.weights))
