@@ -148,6 +148,11 @@ void learn_online(const R& rows, const float* weight, const std::int64_t* order,
                            const std::int32_t field = own.touched[first].field;
                            for (last = first + 1; last < own.touched.size() && own.touched[last].field == field;)
                                ++last;
+                           if (last < own.touched.size()) {  // fields are scattered in memory
+                               const auto next = static_cast<std::size_t>(own.touched[last].field);
+                               prefetch(fields.w + next * rows.d, rows.d * sizeof(float));
+                               prefetch(fields.log_w + next * fields.d_padded, rows.d * sizeof(float));
+                           }
                            pull_field(rows, own.members.data() + first, last - first, weight, rate, fields,
                                       static_cast<std::size_t>(field), own.sum.data());
                        }
