@@ -111,7 +111,7 @@ def test_errors_are_in_the_words_of_the_command(run: Callable[..., Any], tmp_pat
     assert "--resume needs the folder with the state: pass it as --checkpoint" in run(*words, "--resume", code=1).stderr
     state = ["--checkpoint", tmp_path / "state"]
     run(*words, *state, "--max-iter", 1)
-    said = " ".join(run(*words, *state, "--resume", "--row-sum", 170, code=1).stderr.split())
+    said = " ".join(run(*words, *state, "--resume", "--row-sum", 700, code=1).stderr.split())
     assert "a fit with different row_sum" in said
 
 
