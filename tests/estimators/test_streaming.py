@@ -420,3 +420,14 @@ def test_one_pass_over_mnist(mnist: Data) -> None:
     assert mnist.test is not None
     assert clf.mixture_.score(mnist.test.X) > -835.64 - 0.1  # that of fit
     assert 1 - clf.score(mnist.test.X, mnist.test.y) < 0.045  # 0.034 by fit
+
+
+@pytest.mark.parametrize(("labeling", "learned"), [("supervised", "supervised"), ("spreading", "spreading")])
+def test_a_stream_is_labeled_by_the_method_that_is_asked_for(shuffled: Any, labeling: str, learned: str) -> None:
+    X, y = shuffled[0][:600], np.where(np.arange(600) < 40, shuffled[1][:600], -1)
+    assert classifier(labeling=labeling).partial_fit(X, y).settle().labeling_ == learned
+
+
+def test_a_stream_learns_from_rows_without_labels(shuffled: Any) -> None:
+    X, y = shuffled[0][:600], np.where(np.arange(600) < 40, shuffled[1][:600], -1)
+    assert classifier().partial_fit(X, y).settle().labeling_ != "supervised"
