@@ -70,7 +70,8 @@ def test_a_fully_labeled_stream_comes_close_to_fit(shuffled: tuple[Any, Any, Any
     X, y, X_test, y_test = shuffled
     clf = streamed(classifier(), X, y, passes=5)
     fitted = classifier(labeling="supervised").fit(X, y)
-    assert clf.score(X_test, y_test) > fitted.score(X_test, y_test) - 0.02
+    # over 20 seeds the difference is 0.008 +- 0.010
+    assert clf.score(X_test, y_test) > fitted.score(X_test, y_test) - 0.06
     assert clf.labeling_ == "supervised"
 
 
@@ -344,7 +345,7 @@ def test_a_committee(shuffled: tuple[Any, Any, Any, Any]) -> None:
     assert len({member.row_sum_ for member in clf.mixtures_}) == 1
     assert clf.settle().activities_.shape == (1397, 360)
     assert clf.mixtures_[2].history_[-1]["mixture"] == 3
-    assert clf.score(X_test, y_test) > 0.9
+    assert clf.score(X_test, y_test) > 0.87  # over 20 seeds 0.940 +- 0.011
 
 
 @pytest.mark.parametrize(("parameters", "advice"), [

@@ -72,7 +72,7 @@ def test_distances_are_relative_to_the_variance(rows: Any) -> None:
     scale = np.sqrt(10 / total_variance(features, None))
     classes = learn_logistic(features[:20], "roots", label[:20], None, 2, scale)
     certainty = classes.posterior(faint).max(axis=1).mean()
-    assert certainty > 0.7  # without the scale, 0.50
+    assert certainty > 0.6  # over 20 seeds 0.75 +- 0.03; without the scale 0.50
 
 
 def test_nothing_is_said() -> None:
