@@ -62,7 +62,7 @@ def to_onnx(clf: FittedClassifier) -> Any:
     """
     if not isinstance(clf, FittedClassifier):
         raise InvalidParameterError(
-            "{clf} is no classifier of tnesi",
+            "{clf} is not a tnesi classifier",
             clf=type(clf).__name__,
             parameter="clf",
             advice="pass a fitted SimpletronClassifier; of a pipeline, its last step",
@@ -107,9 +107,9 @@ class _Graph:
             posterior = self._of_fields(self._layer.classes, activities)
         self._node("Cast", posterior, to=TensorProto.FLOAT, output="probabilities")
         best = self._node("ArgMax", posterior, axis=1, keepdims=0)
-        whole = names.dtype.kind in "iub"
-        self._node("Gather", self._array(names.astype(np.int64 if whole else str)), best, axis=0, output="label")
-        kind = TensorProto.INT64 if whole else TensorProto.STRING
+        kinds = {"f": (TensorProto.DOUBLE, np.float64), **dict.fromkeys("iub", (TensorProto.INT64, np.int64))}
+        kind, dtype = kinds.get(names.dtype.kind, (TensorProto.STRING, str))
+        self._node("Gather", self._array(names.astype(dtype)), best, axis=0, output="label")
         graph = helper.make_graph(
             self._nodes,
             "tnesi",
@@ -159,7 +159,7 @@ class _Graph:
 
     def _linear(self, classes: LinearClasses, x: str, total: str) -> str:
         """Return the posterior of classes that are linear in the features."""
-        features = x if classes.transform == "values" else self._node("Div", x, total)
+        features = self._node("Div", x, total)
         if classes.transform == "roots":
             features = self._node("Sqrt", features)
         inputs = self._node("MatMul", features, self._wide(classes.weights))

@@ -48,7 +48,7 @@ def test_numbers(text: str, decimal: str, number: float | None) -> None:
     [
         ("3/4/2024", "mdy", "2024-03-04"),
         ("3/4/2024", "dmy", "2024-04-03"),
-        ("3.4.24", "mdy", "2024-04-03"),
+        ("3.4.24", "mdy", "2024-03-04"),
         ("31-12-99 23:59:58", "dmy", "1999-12-31T23:59:58"),
         ("Tue, 5 Mar 2024 12:05 AM", "dmy", "2024-03-05T00:05"),
         ("5. Mai 2024", "dmy", "2024-05-05"),
@@ -68,6 +68,11 @@ def test_times(text: str, order: str, time: str | None) -> None:
     assert found == (None if time is None else np.datetime64(time))
 
 
+def test_many_spaces_take_no_time() -> None:
+    assert written_number("-" + 20_000 * " " + "x", ".") is None
+    assert written_number("(" + 20_000 * " " + "5 €)", ".") == -5
+
+
 def test_the_style_is_that_of_most_texts() -> None:
     assert style_of(["1.234", "12,5", "3,25"], (".", ","), written_number) == ","
     assert style_of(["1,234", "12.5", 7, None], (".", ","), written_number) == "."
@@ -83,6 +88,10 @@ def test_the_style_is_that_of_most_texts() -> None:
         (["31.12.2024", "01.02.2024"], "time", np.datetime64("2024-12-31")),
         (["12/31/24 5:30 PM", "1/2/24 6:00 AM"], "time", np.datetime64("2024-12-31T17:30")),
         (["12 Main St", "7 Oak Ave"], "category", "12 Main St"),
+        (["10 marketing 2024", "11 mayor 2023"], "category", "10 marketing 2024"),
+        (["0.567", "1.911", "0.123"] * 10 + ["1,5"], "number", 0.567),
+        (["07.09.2024", "08.23.2024", "11.30.2024"], "time", np.datetime64("2024-07-09")),
+        (["7. September 2024", "8. Okt. 2024"], "time", np.datetime64("2024-09-07")),
         (["0123", "0456"], "category", "0123"),
     ],
 )

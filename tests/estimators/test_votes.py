@@ -119,13 +119,22 @@ def test_weights_are_repetitions(
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=0.01)
 
 
+@pytest.mark.parametrize("way", ["auto", *LINEAR])
+def test_only_proportions_count(fitted: dict[str, SimpletronClassifier], data: Data, way: str) -> None:
+    X = data[0][:200].astype(np.float64)
+    expected = fitted[way].predict_proba(X)
+    for factor in (1 / 255, 1000):
+        np.testing.assert_allclose(fitted[way].predict_proba(factor * X), expected, atol=1e-3)
+
+
 def test_logistic_regression_is_that_of_scikit_learn(fitted: dict[str, SimpletronClassifier], data: Data) -> None:
-    """Its forms are averaged: roots of shares or values, whose variance is 10 or 1 in total."""
+    """Its forms are averaged: roots of shares or shares, whose variance is 10 or 1 in total."""
     X, _, few = data
     layer = fitted["logistic"].model_.layer
     assert layer is not None
     forms: dict[Any, Any] = {}
-    for features in (np.sqrt(X / X.sum(axis=1, keepdims=True)), X.astype(float)):
+    shares = X / X.sum(axis=1, keepdims=True)
+    for features in (np.sqrt(shares), shares):
         for variance in (10, 1):
             scaled = features * np.sqrt(variance / features.var(axis=0).sum())
             model = LogisticRegression().fit(scaled[few >= 0], few[few >= 0])

@@ -48,7 +48,7 @@ def test_sound_results_raise_no_alarm(all_digits: tuple[Any, Any], n: int) -> No
 
 @pytest.mark.parametrize(
     ("labeling", "reason"),
-    [("clusters", "labels contradict the rows"), ("clusters", "plain classifier"), ("leading", "plain classifier")],
+    [("clusters", "labels contradict confident"), ("clusters", "plain classifier"), ("leading", "plain classifier")],
 )
 def test_classes_that_are_no_clusters(halves: tuple[Any, Any], labeling: Any, reason: str) -> None:
     X, y = halves
@@ -68,7 +68,7 @@ def test_wrong_labels_are_named(all_digits: tuple[Any, Any]) -> None:
     few = few_labels(y, 10, np.random.default_rng(0))
     points = np.random.default_rng(1).permutation(np.flatnonzero(few >= 0))[:40]
     few[points] = (few[points] + 1) % 10
-    with pytest.warns(DoubtfulResultWarning, match=r"of 100 labels contradict the rows .* \(see row \d+, \d+, \d+\)"):
+    with pytest.warns(DoubtfulResultWarning, match=r"of 100 labels contradict confident .* row \d+, \d+, \d+\)"):
         clf = fast(labeling="clusters").fit(X, few)
     assert np.isin(contradicted(clf.model_), points).mean() > 0.8
 

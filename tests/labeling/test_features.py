@@ -31,7 +31,7 @@ def features_of(X: Any, weight: Any = None, seed: int = 0) -> Features:
 def learned(features: Features, way: str, points: Any, label: Any) -> LinearClasses:
     if way == "lead":
         return features.lead(points, label, 4)
-    return features.regress(points, label, 4, Form("roots" if way == "roots" else "values", 10.0))
+    return features.regress(points, label, 4, Form("roots" if way == "roots" else "shares", 10.0))
 
 
 def some(truth: Any, n: int) -> Any:
@@ -64,7 +64,7 @@ def test_the_sample_has_a_limited_number_of_values(stored: int, size: int) -> No
     assert (one != other).any()
 
 
-@pytest.mark.parametrize("way", ["lead", "roots", "values"])
+@pytest.mark.parametrize("way", ["lead", "roots", "shares"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_forms_of_the_same_rows(documents: tuple[Any, Any], way: str, weighted: bool) -> None:
     X, truth = documents
@@ -80,7 +80,7 @@ def test_forms_of_the_same_rows(documents: tuple[Any, Any], way: str, weighted: 
     np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
-@pytest.mark.parametrize("way", ["lead", "roots", "values"])
+@pytest.mark.parametrize("way", ["lead", "roots", "shares"])
 def test_weights_are_repetitions(documents: tuple[Any, Any], way: str) -> None:
     X, truth = documents
     count = np.random.default_rng(2).integers(1, 4, 400)
@@ -94,7 +94,7 @@ def test_weights_are_repetitions(documents: tuple[Any, Any], way: str) -> None:
     np.testing.assert_allclose(weighted.posterior(X), other.posterior(X), atol=5e-3)
 
 
-@pytest.mark.parametrize("way", ["lead", "roots", "values"])
+@pytest.mark.parametrize("way", ["lead", "roots", "shares"])
 def test_labeled_rows_outside_the_sample_count(
     documents: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -109,7 +109,7 @@ def test_labeled_rows_outside_the_sample_count(
     assert np.mean(classes.posterior(X).argmax(axis=1) == truth) > 0.95  # over 20 seeds 1.000 +- 0.000
 
 
-@pytest.mark.parametrize("way", ["lead", "roots", "values"])
+@pytest.mark.parametrize("way", ["lead", "roots", "shares"])
 def test_a_rare_class_stays_where_labels_are_too_many(
     documents: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

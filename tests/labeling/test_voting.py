@@ -225,10 +225,11 @@ def test_shares_maximize_the_likelihood_of_held_out_labels() -> None:
 
 @pytest.mark.parametrize("n", [1, 6, 200])
 def test_forms_of_regression(n: int) -> None:
-    """Where only the sums of the rows tell the classes apart, square roots of shares do not vote."""
+    """Where only a small share tells the classes apart, square roots of shares vote, and shares do not."""
     rng = np.random.default_rng(0)
     truth = np.tile(np.arange(2), 300).astype(np.int32)
-    X = (rng.dirichlet(np.full(6, 9.0), 600) * np.where(truth, 9, 5)[:, None]).astype(np.float32)
+    small = np.where(truth, 0.012, 0.003) * rng.uniform(0.6, 1.4, 600)
+    X = np.column_stack([rng.dirichlet(np.full(5, 3.0), 600), small]).astype(np.float32)
     label = np.where(np.arange(600) < 2 * n, truth, -1).astype(np.int32)
     features = Features(ArrayStore(X), None, 0)
     test = LeftOut.of(label, 2, 0)
@@ -240,15 +241,17 @@ def test_forms_of_regression(n: int) -> None:
         assert isinstance(member.classes, LinearClasses)
         shares[member.classes.transform] = shares.get(member.classes.transform, 0.0) + member.share
     assert sum(shares.values()) == pytest.approx(1)
-    assert shares["values"] == (0.5 if n == 1 else pytest.approx(1, abs=0.35 if n == 6 else 1e-3))
-    assert np.mean(one.sample.argmax(axis=1) == truth) > (0.6 if n == 1 else 0.9)
+    assert shares["roots"] == (0.5 if n == 1 else pytest.approx(1, abs=0.5 if n == 6 else 1e-3))
+    if n == 200:
+        assert np.mean(one.sample.argmax(axis=1) == truth) > 0.95  # over 6 seeds 1.000 +- 0.000
 
 
 def test_few_labels_choose_in_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many labels, one round is enough to choose the forms, and only these learn again."""
     rng = np.random.default_rng(0)
     truth = np.tile(np.arange(2), 150).astype(np.int32)
-    X = (rng.dirichlet(np.full(6, 9.0), 300) * np.where(truth, 9, 5)[:, None]).astype(np.float32)
+    small = np.where(truth, 0.012, 0.003) * rng.uniform(0.6, 1.4, 300)
+    X = np.column_stack([rng.dirichlet(np.full(5, 3.0), 300), small]).astype(np.float32)
     counts = []
     for few in (500, 100):
         seen: list[Any] = []

@@ -147,7 +147,7 @@ class NumberCode:
         if state["kind"] == "time":
             knots, ranks = (ticks.astype(np.int64).view(state["unit"]) for ticks in (knots, ranks))
         mean, style = np.asarray(state["mean"], np.float32), state.get("style", "")
-        if style not in ("", *NUMBER_STYLES, *TIME_STYLES):
+        if style not in ("", *(TIME_STYLES if state["kind"] == "time" else NUMBER_STYLES)):
             raise ValueError(f"Unknown style of a column {style!r}: upgrade tnesi.")
         return cls(str(state["name"]), knots, ranks, bool(state["has_missing"]), mean, style)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from tnesi.encoders.columns import Column, text_of
-from tnesi.encoders.written_values import NUMBER_STYLES, TIME_STYLES, style_of, written_number, written_time
+from tnesi.encoders.written_values import NUMBER_STYLES, style_of, time_styles, written_number, written_time
 from tnesi.types import Array
 
 Kind = Literal["number", "time", "category", "text", "drop"]
@@ -136,7 +136,7 @@ def _times_in(column: Column) -> Recognized:
     times, message = as_times(column)
     present = column.values[~column.missing]
     if present.dtype.kind == "O" and int((~times.missing).sum()) < len(present):
-        style = style_of(present, TIME_STYLES, written_time)
+        style = style_of(present, time_styles(present), written_time)
         written, about = as_times(column, style)
         if written.missing.sum() < times.missing.sum():
             return Recognized("time", written, about, style)

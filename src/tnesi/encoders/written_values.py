@@ -18,7 +18,7 @@ from tnesi.types import Array
 NUMBER_STYLES = (".", ",")
 """The decimal separator; the first one wins where both suit."""
 TIME_STYLES = ("mdy", "dmy")
-"""Month or day first. A date with dots has the day first where both suit."""
+"""Month or day first; the first one wins where both suit, the last one if there are dates with dots."""
 _LOOKED_AT = 1000
 _CENTURY = 69
 """Years of two digits from this one on are of the last century."""
@@ -28,9 +28,11 @@ _SPACE = " \u00a0\u2009\u202f"
 
 
 def _number(decimal: str, group: str) -> re.Pattern[str]:
-    digits = rf"\d{{1,3}}(?:(?P<group>[{group}'\u2019{_SPACE}])\d{{3}})(?:(?P=group)\d{{3}})*"
+    digits = rf"[1-9]\d{{0,2}}(?:(?P<group>[{group}'\u2019{_SPACE}])\d{{3}})(?:(?P=group)\d{{3}})*"
     amount = rf"(?:(?:{digits}|\d+)(?:[{decimal}]\d*)?|[{decimal}]\d+)(?:E[+-]?\d+)?"
-    before, after = rf"(?P<minus>[-+\u2212(]?)\s*{_CURRENCY}?\s*(?P<inner>[-\u2212]?)\s*", rf"\s*(?:{_CURRENCY}|%)?\s*"
+    # each run of spaces belongs to what follows it: otherwise many spaces take cubic time
+    before = rf"(?P<minus>[-+\u2212(]?)\s*(?:{_CURRENCY}\s*)?(?:(?P<inner>[-\u2212])\s*)?"
+    after = rf"(?:\s*(?:{_CURRENCY}|%))?\s*"
     return re.compile(rf"{before}(?P<amount>{amount}){after}(?P<trailing>-?)(?P<end>\)?)", re.IGNORECASE)
 
 
@@ -39,7 +41,20 @@ _NUMBERS = {".": _number(".", ","), ",": _number(",", ".")}
 _MONTHS = {
     name: 1 + number
     for number, names in enumerate(
-        ("jan", "feb", "mar mär mrz", "apr", "may mai", "jun", "jul", "aug", "sep", "oct okt", "nov", "dec dez")
+        (
+            "jan january januar",
+            "feb february februar",
+            "mar march mär märz mrz",
+            "apr april",
+            "may mai",
+            "jun june juni",
+            "jul july juli",
+            "aug august",
+            "sep sept september",
+            "oct october okt oktober",
+            "nov november",
+            "dec december dez dezember",
+        )
     )
     for name in names.split()
 }
@@ -50,11 +65,19 @@ _DATES = (
     re.compile(rf"{_NAMED}(?P<day>\d{{1,2}})[-.\s]+(?P<name>[a-zä]{{3,9}})\.?[-,\s]+(?P<year>\d{{4}}|\d{{2}})", re.I),
     re.compile(rf"{_NAMED}(?P<name>[a-zä]{{3,9}})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})", re.I),
 )
+_DOTTED = re.compile(r"\s*\d{1,2}\.\d{1,2}\.")
 _CLOCK = re.compile(
     r"(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,6})\d*)?)?"
     r"\s*(?P<half>[ap]\.?m\.?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?",
     re.IGNORECASE,
 )
+
+
+def time_styles(values: Sequence[Any] | Array) -> Sequence[str]:
+    """Return the styles of times in the order that suits a column: dates with dots usually have the day first."""
+    return (
+        TIME_STYLES[::-1] if any(isinstance(value, str) and _DOTTED.match(value) for value in values) else TIME_STYLES
+    )
 
 
 def style_of(values: Sequence[Any] | Array, styles: Sequence[str], read: Callable[[str, str], object | None]) -> str:
@@ -120,12 +143,11 @@ def _date(found: re.Match[str], order: str) -> tuple[int, int, int]:
     if len(parts["year"]) == 2:
         year += 1900 if year >= _CENTURY else 2000
     if "name" in parts:
-        month = _MONTHS.get(parts["name"][:3].lower(), 0)
+        month = _MONTHS.get(parts["name"].lower(), 0)
         return year, month, int(parts["day"])
     if "first" in parts:
         first, second = int(parts["first"]), int(parts["second"])
-        day_first = order == "dmy" or (parts["sign"] == "." and second <= 12)
-        return (year, second, first) if day_first else (year, first, second)
+        return (year, second, first) if order == "dmy" else (year, first, second)
     return year, int(parts["month"]), int(parts["day"])
 
 

@@ -40,9 +40,8 @@ def alarms(model: ClassifierModel) -> list[str]:
             )
     if layer.plain_accuracy is not None:
         found.append(
-            "A plain classifier seems better: logistic regression on the labeled rows alone predicts "
-            f"{100 * layer.plain_accuracy:.0f} % of held-out labels correctly, and this classifier fewer of them. Use "
-            'labeling="logistic", or "auto".'
+            "A plain classifier seems better: logistic regression on the labeled rows alone predicts clearly more of "
+            f'the held-out labels correctly ({100 * layer.plain_accuracy:.0f} %). Use labeling="logistic".'
         )
     if model.rows is not None and model.label is not None:
         points = contradicted(model)
@@ -50,8 +49,8 @@ def alarms(model: ClassifierModel) -> list[str]:
         if points.size >= _FEWEST and points.size > _CONTRADICTED * n_labels:
             some = ", ".join(str(row) for row in model.rows.numbers[points[:_NAMED]])
             found.append(
-                f"{points.size} of {n_labels} labels contradict the rows that theirs resemble (see row {some}). Check "
-                "them. If they are right, the classes are not what the data show: expect many errors."
+                f"{points.size} of {n_labels} labels contradict confident predictions from similar rows (for example "
+                f"row {some}). Check them. If they are right, the clusters of the data are not your classes."
             )
         shares = class_shares(model)
         most = int(shares.argmax())

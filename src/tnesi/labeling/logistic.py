@@ -1,10 +1,9 @@
 """The plain supervised classifier: logistic regression on the labeled rows, in several forms.
 
-Its features are the square roots of the shares or the values themselves. Square roots make the distance between rows
-that of Hellinger, the natural one for proportions: large shares do not outweigh all others, and documents of different
-lengths are comparable. Values also tell rows apart that differ in their sums, as those of a table do. Either are scaled
-to a given variance in total. With the penalty |V|^2 / 2 this is the strength of regularization: a small variance is for
-labels that say little about each row.
+Its features are the shares or their square roots. Square roots make the distance between rows that of Hellinger, the
+natural one for proportions: large shares do not outweigh all others. Either are scaled to a given variance in total.
+With the penalty |V|^2 / 2 this is the strength of regularization: a small variance is for labels that say little about
+each row.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Form:
 
     Attributes
     ----------
-    transform : {"roots", "values"}
+    transform : {"roots", "shares"}
         The features.
     variance : float
         Their variance in total.
@@ -40,7 +39,7 @@ class Form:
     variance: float
 
 
-FORMS = (Form("roots", 10.0), Form("roots", 1.0), Form("values", 10.0), Form("values", 1.0))
+FORMS = (Form("roots", 10.0), Form("roots", 1.0), Form("shares", 10.0), Form("shares", 1.0))
 
 
 def total_variance(features: Matrix, weight: Array | None) -> float:

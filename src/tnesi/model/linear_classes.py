@@ -2,9 +2,9 @@
 
 With the shares p_d = x_d / sum(x) of a row, the input of class k is
 
-    I_k = b_k + sum_d V_dk f_d(x),        f_d(x) = p_d, sqrt(p_d) or x_d,
+    I_k = b_k + sum_d V_dk f(p_d),        f(p) = p or sqrt(p),
 
-and softmax(I) its posterior. A mixture of one Poisson field per class has this form (f(x) = p, V = n_eff log W^T, see
+and softmax(I) its posterior. A mixture of one Poisson field per class has this form (f(p) = p, V = n_eff log W^T, see
 :mod:`tnesi.labeling.leading`), and so does logistic regression.
 """
 
@@ -21,8 +21,8 @@ from tnesi import kernels
 from tnesi.model.rows import Matrix, arrays_of, row_sums
 from tnesi.types import Array
 
-Transform = Literal["shares", "roots", "values"]
-TRANSFORMS: tuple[Transform, ...] = ("shares", "roots", "values")
+Transform = Literal["shares", "roots"]
+TRANSFORMS: tuple[Transform, ...] = ("shares", "roots")
 _BLOCK = 4096
 _NEVER = -1e4
 """Input of a class that is never predicted."""
@@ -34,7 +34,7 @@ class LinearClasses:
 
     Attributes
     ----------
-    transform : {"shares", "roots", "values"}
+    transform : {"shares", "roots"}
         f.
     weights : (D, K) array of float32
         V.
@@ -93,15 +93,13 @@ def _products(features: Matrix, weights: Array) -> Array:
 
 
 def transformed(X: Matrix, transform: Transform) -> Matrix:
-    """Return f(x) of rows, as float32; all-zero rows stay zero.
+    """Return f(p) of rows, as float32; all-zero rows stay zero.
 
     Examples
     --------
     >>> transformed(np.array([[1, 3], [0, 0]], np.float32), "shares").tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
-    if transform == "values":
-        return X.astype(np.float32, copy=False)
     sums = row_sums(X)
     scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0).astype(np.float32)
     if sparse.issparse(X):

@@ -38,13 +38,14 @@ class CsvTable(TableFile):
         first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
         if not first:
             raise DataError(f"{path} is empty: there is nothing to learn from")
-        self._n_skipped = sum(1 for _ in takewhile("\n".__eq__, io.StringIO(text, newline=None)))
+        lines = io.StringIO(text, newline=None)
+        self._n_skipped = sum(1 for _ in takewhile("\n".__eq__, lines))
         told = told_delimiter(first)
         with damaged(path):
             self._delimiter = told or find_delimiter(first)
             found = list(islice(_rows(text, self._delimiter), _LOOKED_AT))
         if told:
-            self._n_skipped += 1
+            self._n_skipped += 1 + sum(1 for _ in takewhile("\n".__eq__, lines))
             del found[0]
             if not found:
                 raise DataError(f"{path} has no rows: there is nothing to learn from")

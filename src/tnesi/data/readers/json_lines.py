@@ -100,10 +100,14 @@ def _flattened(row: dict[str, Any]) -> dict[str, Any]:
     """
     found = dict[str, Any]()
     for name, value in row.items():
-        if isinstance(value, dict):
-            found |= {f"{name}.{inner}": each for inner, each in _flattened(value).items()}
-        else:
-            found[name] = value
+        inner = (
+            {f"{name}.{key}": each for key, each in _flattened(value).items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        if twice := found.keys() & inner.keys():
+            raise DataError(f"an object has two values named {min(twice)!r}, one of them in an object within it")
+        found |= inner
     return found
 
 
