@@ -9,18 +9,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from scipy import sparse
 
 from tnesi.data import DataError, open_data
 from tnesi.encoders import ImageEncoder, TableEncoder, TextEncoder, VectorEncoder
-from tnesi.encoders.encoding import check_kind, encode, fit_encoder
+from tnesi.encoders.choice import suited
+from tnesi.encoders.encoding import encode, fit_encoder
 
 TEXTS = [f"boat number {i} and {'wave' if i % 2 else 'rock'} {i % 7}" for i in range(5_000)]
 
@@ -118,7 +121,32 @@ def test_several_pictures_in_a_file(tmp_path: Path) -> None:
 )
 def test_data_of_another_kind(encoder: Any, given: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        check_kind(encoder, open_data(given))
+        suited(encoder, open_data(given))
+
+
+def test_a_table_of_several_columns_is_no_document() -> None:
+    data = open_data(pd.DataFrame({"text": ["good day", "bad night"], "topic": ["a", "b"]}))
+    with pytest.raises(DataError, match="keep a single column of texts; label_column names"):
+        suited(TextEncoder(), data)
+
+
+@pytest.mark.filterwarnings("ignore:Column 'text' has only")
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ""])
+def test_a_column_of_texts_suits_the_encoder_however_long_they_are(tmp_path: Path, suffix: str) -> None:
+    """Whether texts are documents is guessed from their length, but a fitted encoder knows."""
+    places = ["the windy mountains of the north", "a sunny valley far in the south"]
+    long, short = [f"all about the weather in {place}" for place in places] * 10, ["good day", "bad night"] * 10
+    for encoder, learned, given in ((TextEncoder(), long, short), (TableEncoder(), short, long)):
+        fit_encoder(encoder, open_data(pd.DataFrame({"text": learned})))
+        frame = pd.DataFrame({"text": given})
+        data = open_data(frame)
+        if suffix:
+            write = frame.to_csv if suffix == ".csv" else partial(frame.to_json, orient="records", lines=True)
+            write(tmp_path / f"texts{suffix}", **({"index": False} if suffix == ".csv" else {}))
+            data = open_data(tmp_path / f"texts{suffix}")
+        found = encode(encoder, data).data.X
+        expected = encoder.transform(given if isinstance(encoder, TextEncoder) else frame)
+        np.testing.assert_array_equal(dense(found), dense(expected))
 
 
 def test_vectors_in_the_columns_of_a_table(tmp_path: Path) -> None:
@@ -139,6 +167,7 @@ def test_what_an_encoder_refuses_names_the_data() -> None:
 STREAM = """
 import resource, sys
 import numpy as np
+import pandas as pd
 from tnesi.data import open_data
 from tnesi.encoders import ImageEncoder
 from tnesi.encoders.encoding import encode, fit_encoder
@@ -181,6 +210,7 @@ def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
 INTERRUPTED = """
 import sys
 import numpy as np
+import pandas as pd
 from tnesi.data import open_data
 from tnesi.encoders import ImageEncoder
 from tnesi.encoders.encoding import encode, fit_encoder

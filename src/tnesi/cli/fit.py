@@ -326,7 +326,10 @@ def _describe(
 
     mixtures = model.mixtures_ if isinstance(model, SimpletronClassifier) else [model]
     mixture, lower_bound = mixtures[0], mean_lower_bound([mixture.learned_ for mixture in mixtures])
-    what, took = f"{mixture.n_components_:,} fields in {model.n_iter_} iterations", f"{seconds:.1f} s"
+    what, took = (
+        f"{mixture.n_components_:,} fields in {model.n_iter_} iteration{'s' if model.n_iter_ != 1 else ''}",
+        f"{seconds:.1f} s",
+    )
     seconds_mixtures = sum(each.history_[-1]["seconds"] for each in mixtures if each.history_)
     if len(mixtures) > 1:
         what, took = f"{len(mixtures)} mixtures of {what} or fewer", f"{took}, the mixtures {seconds_mixtures:.1f} s"

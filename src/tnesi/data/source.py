@@ -93,6 +93,10 @@ class Source(ABC):
     def kind(self) -> Kind:
         return "numbers" if self.image_shape is None else "images"
 
+    def as_kind(self, kind: Kind) -> Source | None:
+        """Return the same rows as another kind, or None if they cannot be: a column of texts may be either of two."""
+        return None
+
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
         """Yield all rows in blocks as input for encoders: images, texts, or the columns of a table by name."""
         names, shape = self.feature_names, self.image_shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from scipy import sparse
@@ -93,15 +94,24 @@ def encoder_for(data: Any) -> Encoder | None:
     return None if name is None else new_encoder(name)
 
 
-def check_kind(encoder: Encoder, data: Data) -> None:
-    """Raise an error if an encoder does not encode data of this kind."""
+def suited(encoder: Encoder, data: Data) -> Data:
+    """Return data as the kind that an encoder encodes; raise an error if they cannot be."""
     found, encoders = _KINDS[data.rows.kind]
-    if type(encoder) not in encoders:
-        encoded = " or ".join(words for words, encoders in _KINDS.values() if type(encoder) in encoders)
-        raise DataError(
-            f"{data.name} holds {found}, but {type(encoder).__name__} encodes {encoded}",
-            advice="pass data of that kind",
-        )
+    if type(encoder) in encoders:
+        return data
+    for kind, (_, others) in _KINDS.items():
+        if type(encoder) in others and (rows := data.rows.as_kind(kind)) is not None:
+            return replace(data, rows=rows)
+    encoded = " or ".join(words for words, others in _KINDS.values() if type(encoder) in others)
+    one_column = isinstance(encoder, TextEncoder) and data.rows.kind == "table"
+    raise DataError(
+        "{data} holds {found}, but {encoder} encodes {encoded}",
+        advice="keep a single column of texts; {label_column} names a column of labels" if one_column else "",
+        data=data.name,
+        found=found,
+        encoder=type(encoder).__name__,
+        encoded=encoded,
+    )
 
 
 def describe_encoding(encoder: Encoder, n_rows: int, n_features: int) -> str:

@@ -18,7 +18,7 @@ from tnesi.data.readers.images import ImageSource
 from tnesi.data.readers.sparse import CsrSource
 from tnesi.data.source import ArraySource, Data, DataError, Source
 from tnesi.data.spooled_rows import SpooledRows, TemporaryFolder
-from tnesi.encoders.choice import Encoder, check_kind
+from tnesi.encoders.choice import Encoder, suited
 from tnesi.encoders.image_files import Problem
 from tnesi.encoders.images import SAMPLE, ImageEncoder
 from tnesi.encoders.kept_encoding import KeptEncoding
@@ -56,7 +56,7 @@ class Encoded:
 
 def fit_encoder(encoder: Encoder, data: Data, tell: Tell | None = None) -> list[str]:
     """Let an encoder learn from all items, in constant memory; return what it decided or noticed."""
-    check_kind(encoder, data)
+    data = suited(encoder, data)
     messages: list[str] = []
     with warnings.catch_warnings(), _explained(data):
         warnings.simplefilter("ignore", UserWarning)  # they are among the messages
@@ -124,7 +124,7 @@ def encode(
     cluster : Cluster, optional
         Encode on its workers. They read files themselves, so all machines need them under the same path.
     """
-    check_kind(encoder, data)
+    data = suited(encoder, data)
     store = SpooledRows(in_memory) if kept is None else kept.rows
     problems: list[Problem] = [] if kept is None else kept.problems
     with _explained(data):

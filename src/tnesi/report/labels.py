@@ -77,7 +77,10 @@ def second_layer_lines(model: SimpletronClassifier, *, with_alarms: bool = True)
     if shares is not None:
         names, low, high = class_names(model), int(shares.argmin()), int(shares.argmax())
         ends = [f"{100 * shares[k]:.1f} % of the rows ({names[k]})" for k in (low, high)]
-        said.append(f"The smallest class has {ends[0]}, the largest {ends[1]}.")
+        same = shares[low] == shares[high]
+        said.append(
+            "All classes have the same size." if same else f"The smallest class has {ends[0]}, the largest {ends[1]}."
+        )
     if model.expected_accuracy_ is not None:
         said.append(f"Expected error: about {100 * (1 - model.expected_accuracy_):.1f} %.")
     if with_alarms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -26,22 +27,27 @@ class FrameSource(Source):
     """
 
     dtype = np.dtype(np.float32)
+    kind: Kind = "table"
 
     def __init__(self, frame: Any, reason: str) -> None:
         self.frame, self.reason = frame, reason
         self.n_rows, self.n_features = frame.shape
         self.feature_names = [str(name) for name in frame.columns]
-        self._documents = self.n_features == 1 and are_documents(column_of(frame, 0)[:1000].to_list())
+        if self.n_features == 1 and are_documents(column_of(frame, 0)[:1000].to_list()):
+            self.kind = "documents"
 
-    @property
-    def kind(self) -> Kind:
-        return "documents" if self._documents else "table"
+    def as_kind(self, kind: Kind) -> Source | None:
+        if self.n_features != 1 or kind not in ("documents", "table"):
+            return None
+        rows = copy(self)
+        rows.kind = kind
+        return rows
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
         for start in range(0, self.n_rows, size):
             rows = slice(start, start + size)
             part = self.frame.iloc[rows] if hasattr(self.frame, "iloc") else self.frame[rows]
-            yield column_of(part, 0).to_list() if self._documents else part
+            yield column_of(part, 0).to_list() if self.kind == "documents" else part
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(f"{self.reason}; or encode the columns, for example with tnesi.encoders.TableEncoder")

@@ -7,6 +7,7 @@ They are read in blocks, as Arrow tables. `tnesi.encoders.TableEncoder` converts
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,16 +59,21 @@ class MixedSource(Source):
     """
 
     dtype = np.dtype(np.float32)
+    kind: Kind = "table"
 
     def __init__(self, file: TableFile, columns: list[int], names: list[str], reason: str) -> None:
         self._part, self.reason = _Part(file, columns, names), reason
         self.n_rows, self.n_features = file.n_rows, len(columns)
         self.feature_names = names
-        self._documents = self.n_features == 1 and are_documents(next(self._part.tables(_HEAD)).column(0).to_pylist())
+        if self.n_features == 1 and are_documents(next(self._part.tables(_HEAD)).column(0).to_pylist()):
+            self.kind = "documents"
 
-    @property
-    def kind(self) -> Kind:
-        return "documents" if self._documents else "table"
+    def as_kind(self, kind: Kind) -> Source | None:
+        if self.n_features != 1 or kind not in ("documents", "table"):
+            return None
+        rows = copy(self)
+        rows.kind = kind
+        return rows
 
     @cached_property
     def table(self) -> Any:
@@ -78,7 +84,7 @@ class MixedSource(Source):
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
         for table in self._part.tables(size):
-            yield table.column(0).to_pylist() if self._documents else table
+            yield table.column(0).to_pylist() if self.kind == "documents" else table
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Array]:
         raise DataError(
