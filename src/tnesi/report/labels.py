@@ -82,7 +82,7 @@ def second_layer_lines(model: SimpletronClassifier, *, with_alarms: bool = True)
             "All classes have the same size." if same else f"The smallest class has {ends[0]}, the largest {ends[1]}."
         )
     if model.expected_accuracy_ is not None:
-        said.append(f"Expected error: about {100 * (1 - model.expected_accuracy_):.1f} %.")
+        said.append(f"Expected error: about {100 * (1 - model.expected_accuracy_):.0f} %.")  # not known more precisely
     if with_alarms:
         said += [f"Warning: {alarm}" for alarm in alarms(model.model_)]
     if model.has_unknown_class_ and hasattr(model, "unknown_share_"):
