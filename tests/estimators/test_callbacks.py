@@ -19,7 +19,7 @@ Y = np.where(np.arange(300) < 100, TRUTH, -1)
 
 
 class Recorder:
-    """A callback that notes what it hears, and stops a fit after some iterations."""
+    """A callback that records its calls and stops a fit after some iterations."""
 
     def __init__(self, stop_after: int = 10**6) -> None:
         self.heard: list[str] = []

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from tnesi.data.readers.mixed import are_documents, distinct
+from tnesi.data.readers.mixed import TableSource, are_documents, distinct
 from tnesi.data.readers.tables import Columns, NotNumbersError, column_of, frame_labels, read_frame
 from tnesi.data.readers.vectors import is_vector, stacked_vectors
-from tnesi.data.source import BLOCK_ROWS, ArraySource, Data, DataError, Kind, Source, check_shape
+from tnesi.data.source import BLOCK_ROWS, ArraySource, Data, DataError, Source, check_shape
 from tnesi.types import Array
 
 
-class FrameSource(Source):
+class FrameSource(TableSource):
     """Rows of a data frame (pandas, polars).
 
     Attributes
@@ -27,7 +26,6 @@ class FrameSource(Source):
     """
 
     dtype = np.dtype(np.float32)
-    kind: Kind = "table"
 
     def __init__(self, frame: Any, reason: str) -> None:
         self.frame, self.reason = frame, reason
@@ -35,13 +33,6 @@ class FrameSource(Source):
         self.feature_names = [str(name) for name in frame.columns]
         if self.n_features == 1 and are_documents(column_of(frame, 0)[:1000].to_list()):
             self.kind = "documents"
-
-    def as_kind(self, kind: Kind) -> Source | None:
-        if self.n_features != 1 or kind not in ("documents", "table"):
-            return None
-        rows = copy(self)
-        rows.kind = kind
-        return rows
 
     def items(self, size: int = BLOCK_ROWS) -> Iterator[Any]:
         for start in range(0, self.n_rows, size):

@@ -49,7 +49,20 @@ class _Part:
                 yield table.slice(start, size)
 
 
-class MixedSource(Source):
+class TableSource(Source):
+    """Rows of a table with columns of any kind; a single column of texts may be documents."""
+
+    kind: Kind = "table"
+
+    def as_kind(self, kind: Kind) -> Source | None:
+        if self.n_features != 1 or kind not in ("documents", "table"):
+            return None
+        rows = copy(self)
+        rows.kind = kind
+        return rows
+
+
+class MixedSource(TableSource):
     """Rows of a table in a file.
 
     Attributes
@@ -59,7 +72,6 @@ class MixedSource(Source):
     """
 
     dtype = np.dtype(np.float32)
-    kind: Kind = "table"
 
     def __init__(self, file: TableFile, columns: list[int], names: list[str], reason: str) -> None:
         self._part, self.reason = _Part(file, columns, names), reason
@@ -67,13 +79,6 @@ class MixedSource(Source):
         self.feature_names = names
         if self.n_features == 1 and are_documents(next(self._part.tables(_HEAD)).column(0).to_pylist()):
             self.kind = "documents"
-
-    def as_kind(self, kind: Kind) -> Source | None:
-        if self.n_features != 1 or kind not in ("documents", "table"):
-            return None
-        rows = copy(self)
-        rows.kind = kind
-        return rows
 
     @cached_property
     def table(self) -> Any:
