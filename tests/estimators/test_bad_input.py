@@ -242,7 +242,9 @@ def test_absent_rows_are_not_counted_as_blank() -> None:
 def test_only_proportions_of_weights_count_for_maximum_likelihood(factor: float) -> None:
     weight = 1.0 + np.arange(40) % 3
     expected, scaled = (
-        SimpletronClassifier(PoissonMixture(8, row_sum=30, prior_strength=0), random_state=0).fit(X, y, sample_weight=w)
+        SimpletronClassifier(
+            PoissonMixture(8, row_sum=30, prior_strength=0), labeling="supervised", random_state=0
+        ).fit(X, y, sample_weight=w)
         for w in (weight, weight * factor)
     )
     np.testing.assert_allclose(scaled.mixture_.means_, expected.mixture_.means_, rtol=1e-4)
