@@ -62,6 +62,13 @@ def test_names_may_be_strings() -> None:
     assert np.mean(label == clf.predict(X[:50])) > 0.95
 
 
+def test_names_may_be_floats() -> None:
+    clf = SimpletronClassifier(PoissonMixture(40), random_state=0).fit(X[:600], np.where(Y >= 0, Y, np.nan))
+    label, _ = run(clf, X[:50])
+    assert label.dtype == clf.classes_.dtype == np.float64
+    assert np.mean(label == clf.predict(X[:50])) > 0.95
+
+
 def test_what_cannot_be_exported_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="last step"):
         to_onnx(make_classifier("vectors"))

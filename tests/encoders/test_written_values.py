@@ -114,6 +114,14 @@ def test_the_style_belongs_to_the_encoder() -> None:
         np.testing.assert_allclose(one.transform(later), expected, atol=1e-6)
 
 
+def test_a_style_of_another_kind_is_refused() -> None:
+    state = TableEncoder().fit({"amount": [f"{v},5" for v in range(60)]}).get_state()
+    (column,) = (one for one in state["columns"] if one["kind"] == "number")
+    column["style"] = "mdy"
+    with pytest.raises(ValueError, match="style of a column"):
+        TableEncoder.from_state(state)
+
+
 def test_few_words_are_kept_though_most_documents_have_them(tmp_path: Path) -> None:
     texts = ["good day"] * 30 + ["bad night"] * 25
     assert TextEncoder().fit(texts).get_feature_names_out().tolist() == ["bad", "day", "good", "night"]
